@@ -1,0 +1,281 @@
+"""The shared nouns, frozen. Offsets are code points of a document's canonical text, `[start, end)` throughout."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal, TypeAlias
+
+Metadata: TypeAlias = Mapping[str, Any]
+"""A JSON object: strings, numbers, booleans, dates as RFC 3339 strings, and lists of them."""
+
+
+class DocumentState(StrEnum):
+    """Where a document stands; an older version answers while a newer one is in work."""
+
+    PENDING = "pending"
+    PROCESSING = "processing"
+    READY = "ready"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something the caller should know although the work was done."""
+
+    code: str
+    detail: str
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return `{code, detail, ...extra}`."""
+        return {"code": self.code, "detail": self.detail, **self.extra}
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document as the store knows it; `version` is 0 until one version was ready."""
+
+    key: int
+    id: str
+    state: DocumentState
+    version: int
+    etag: str | None
+    title: str
+    metadata: Metadata
+    source_type: str
+    media_type: str
+    filename: str | None
+    content_hash: str | None
+    characters: int
+    chunk_count: int
+    extraction: Mapping[str, Any] | None
+    warnings: tuple[Mapping[str, Any], ...]
+    error: Mapping[str, Any] | None
+    created_at: datetime
+    updated_at: datetime
+    expires_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page's place in the canonical text; `number` counts from 1."""
+
+    number: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading's place in the canonical text and its level, 1 to 6."""
+
+    level: int
+    title: str
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A piece of one document: `text == document_text[start:end]`.
+
+    `context` is put before the text for embedding and keywords only; what is returned is `text`.
+    """
+
+    ordinal: int
+    start: int
+    end: int
+    text: str
+    token_count: int
+    context: str = ""
+    heading_path: tuple[str, ...] = ()
+    page_start: int | None = None
+    page_end: int | None = None
+    kind: Literal["child", "parent"] = "child"
+
+    @property
+    def indexed_text(self) -> str:
+        """Return what is embedded and indexed: the context, a line end, the text."""
+        return f"{self.context}\n{self.text}" if self.context else self.text
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingSpace:
+    """What makes two vectors comparable.
+
+    `fingerprint` is the unit vector (float32, `dimensions` long) of a fixed sentence, as a tuple; two spaces are
+    the same when provider-independent `model` and `dimensions` are equal and fingerprints have a cosine of at
+    least 0.995 (8-bit kernels differ by about 0.001 between machines).
+    """
+
+    provider: str
+    model: str
+    dimensions: int
+    fingerprint: tuple[float, ...] = ()
+
+
+class Operator(StrEnum):
+    """What a filter condition asks of a field."""
+
+    EQ = "eq"
+    NE = "ne"
+    GT = "gt"
+    GTE = "gte"
+    LT = "lt"
+    LTE = "lte"
+    IN = "in"
+    NIN = "nin"
+    EXISTS = "exists"
+    CONTAINS = "contains"
+    CONTAINS_ANY = "contains_any"
+    CONTAINS_ALL = "contains_all"
+    PREFIX = "prefix"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One field, one operator, one value."""
+
+    field: str
+    op: Operator
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """All of these hold; an empty one always does."""
+
+    items: tuple["Filter", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """One of these holds; an empty one never does."""
+
+    items: tuple["Filter", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """This does not hold."""
+
+    item: "Filter"
+
+
+Filter: TypeAlias = Condition | And | Or | Not
+
+
+@dataclass(frozen=True, slots=True)
+class LegScore:
+    """What one leg said of a hit: its score and its rank, from 1."""
+
+    score: float
+    rank: int
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A chunk that a search found, with the scores that put it there."""
+
+    rank: int
+    chunk_id: str
+    document_id: str
+    collection: str
+    title: str
+    text: str
+    start: int
+    end: int
+    page_start: int | None
+    page_end: int | None
+    heading_path: tuple[str, ...]
+    score: float
+    score_type: str
+    legs: Mapping[str, LegScore]
+    fused: float | None
+    metadata: Metadata
+
+    @property
+    def found_by(self) -> tuple[str, ...]:
+        """Return the names of the legs that found it."""
+        return tuple(self.legs)
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """A place in an answer and the exact piece of a source that supports it: `quote == text[start:end]`."""
+
+    marker: int
+    answer_start: int
+    answer_end: int
+    quote: str
+    document_id: str
+    chunk_id: str
+    start: int
+    end: int
+    page: int | None
+    heading_path: tuple[str, ...]
+    verified: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What `ask` says; `sources[i]` is the source of marker `i + 1`."""
+
+    text: str
+    answered: bool
+    reason: str | None
+    citations: tuple[Citation, ...]
+    invalid_citations: int
+    sources: tuple[Passage, ...]
+    standalone_question: str
+    model: str
+    prompt_tokens: int
+    completion_tokens: int
+    warnings: tuple[Notice, ...]
+    timings_ms: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """What a loader made of a file; the text is canonical (NFC, `\\n`, no NUL, no lone surrogate)."""
+
+    text: str
+    parser: str
+    media_type: str
+    source_type: str
+    encoding: str | None = None
+    title: str | None = None
+    metadata: Metadata = field(default_factory=dict)
+    pages: tuple[Page, ...] = ()
+    headings: tuple[Heading, ...] = ()
+    coverage: float = 1.0
+    warnings: tuple[Notice, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def report(self) -> dict[str, Any]:
+        """Return the extraction report that is stored and answered."""
+        return {
+            "parser": self.parser,
+            "media_type": self.media_type,
+            "encoding": self.encoding,
+            "pages": len(self.pages) or None,
+            "characters": len(self.text),
+            "coverage": self.coverage,
+            **self.details,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkingOptions:
+    """How a text is cut. `size` and `overlap` count code points or tokens of the collection's model."""
+
+    strategy: str = "auto"
+    size: int = 1200
+    overlap: int = 0
+    unit: Literal["characters", "tokens"] = "characters"
+
+
+def pages_of(pages: Sequence[Page], start: int, end: int) -> tuple[int | None, int | None]:
+    """Return the first and last page number that `[start, end)` touches, or `(None, None)` without pages."""
+    touched = [page.number for page in pages if page.start < end and page.end > start]
+    return (touched[0], touched[-1]) if touched else (None, None)

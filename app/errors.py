@@ -1,0 +1,268 @@
+"""The error tree: each class has a status, a stable code and a title; one handler at the door renders them.
+
+FootnoteError
+├── Unauthenticated 401 · InsufficientScope 403 · NotFound 404 · MethodNotAllowed 405
+├── Conflict 409 ── NameTaken, EmbeddingModelMismatch, IndexNotReady
+├── PreconditionFailed 412 · PayloadTooLarge 413 · UnsupportedMediaType 415
+├── InvalidRequest 422 ── UnknownField
+├── UnusableDocument 422 ── EmptyDocument, UndecodableText, NoExtractableText, DamagedDocument,
+│                           PasswordRequired, DocumentLimitExceeded
+├── TooManyRequests 429 ── QueueFull
+├── UpstreamRejected 502 ── UpstreamAuthentication
+├── Unavailable 503 ── EmbeddingUnavailable, LanguageModelUnavailable, StoreBusy
+├── StorageFull 507
+├── Cancelled (a job was cancelled or overtaken by a delete)
+└── MissingExtra (an optional package is not installed; names the extra) · Misconfigured (refuses to start)
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """One wrong value: a JSON pointer (or `query:`/`header:` and a name), a code and a sentence."""
+
+    pointer: str
+    code: str
+    detail: str
+
+
+class FootnoteError(Exception):
+    """Carry a status, a stable code and sentences a caller can act on.
+
+    `detail` says what was wrong with its value and what is allowed; `hint` says what to do next.
+    `extra` is rendered into the problem object as it is, so it never holds a secret or an upstream's words.
+    """
+
+    status: ClassVar[int] = 500
+    code: str = "internal_error"
+    title: str = "Something went wrong on our side"
+
+    def __init__(
+        self,
+        detail: str,
+        *,
+        code: str | None = None,
+        hint: str | None = None,
+        errors: Sequence[FieldError] = (),
+        retry_after: float | None = None,
+        extra: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.code = code or type(self).code
+        self.hint = hint
+        self.errors = tuple(errors)
+        self.retry_after = retry_after
+        self.extra = dict(extra or {})
+
+    def problem(self) -> dict[str, Any]:
+        """Return the RFC 9457 members that stand in an answer, a job and a batch item alike."""
+        body: dict[str, Any] = {
+            "type": f"urn:footnote:problem:{self.code}",
+            "title": self.title,
+            "status": self.status,
+            "detail": self.detail,
+            "code": self.code,
+        }
+        if self.hint:
+            body["hint"] = self.hint
+        if self.errors:
+            body["errors"] = [{"pointer": e.pointer, "code": e.code, "detail": e.detail} for e in self.errors]
+        if self.retry_after is not None:
+            body["retry_after"] = self.retry_after
+        return body | self.extra
+
+
+class Unauthenticated(FootnoteError):
+    """No key, or one that is unknown, expired or revoked."""
+
+    status, code, title = 401, "unauthenticated", "A valid key is needed"
+
+
+class InsufficientScope(FootnoteError):
+    """The key is of this tenant but its role does not allow the operation."""
+
+    status, code, title = 403, "insufficient_scope", "This key may not do that"
+
+
+class NotFound(FootnoteError):
+    """Nothing of that name exists for this key; also everything of another tenant."""
+
+    status, code, title = 404, "not_found", "Not found"
+
+
+class MethodNotAllowed(FootnoteError):
+    """The path exists but not with this method."""
+
+    status, code, title = 405, "method_not_allowed", "Method not allowed"
+
+
+class Conflict(FootnoteError):
+    """The state of the thing does not allow the operation."""
+
+    status, code, title = 409, "conflict", "Conflict with the present state"
+
+
+class NameTaken(Conflict):
+    """A thing of that name exists already."""
+
+    code, title = "name_taken", "The name is taken"
+
+
+class EmbeddingModelMismatch(Conflict):
+    """The configured model is not the one whose vectors the collection holds."""
+
+    code, title = "embedding_model_mismatch", "The collection was embedded with another model"
+
+
+class IndexNotReady(Conflict):
+    """The collection's only documents are still in work."""
+
+    code, title = "index_not_ready", "The documents are still in work"
+
+
+class PreconditionFailed(FootnoteError):
+    """`If-Match` or `If-None-Match` does not hold."""
+
+    status, code, title = 412, "precondition_failed", "The precondition does not hold"
+
+
+class PayloadTooLarge(FootnoteError):
+    """The body is above a limit; the detail names the setting."""
+
+    status, code, title = 413, "payload_too_large", "The body is too large"
+
+
+class UnsupportedMediaType(FootnoteError):
+    """No loader reads this kind of file."""
+
+    status, code, title = 415, "unsupported_media_type", "This kind of file is not read"
+
+
+class InvalidRequest(FootnoteError):
+    """A value is not allowed."""
+
+    status, code, title = 422, "invalid_request", "The request is not valid"
+
+
+class UnknownField(InvalidRequest):
+    """A field, parameter or enum value that does not exist."""
+
+    code, title = "unknown_field", "A name is not known"
+
+
+class UnusableDocument(FootnoteError):
+    """The document cannot be ingested; each subclass says why."""
+
+    status, code, title = 422, "unusable_document", "The document cannot be used"
+
+
+class EmptyDocument(UnusableDocument):
+    """The document holds no text at all."""
+
+    code, title = "empty_document", "The document is empty"
+
+
+class UndecodableText(UnusableDocument):
+    """The bytes are text in no charset that fits all of them."""
+
+    code, title = "undecodable_text", "The text cannot be decoded"
+
+
+class NoExtractableText(UnusableDocument):
+    """The file is sound but has no text layer."""
+
+    code, title = "no_extractable_text", "The file has no text"
+
+
+class DamagedDocument(UnusableDocument):
+    """The file is broken beyond what its parser repairs, or the parser died on it."""
+
+    code, title = "damaged_document", "The file is damaged"
+
+
+class PasswordRequired(UnusableDocument):
+    """The file is encrypted and the password is missing or wrong."""
+
+    code, title = "password_required", "The file is encrypted"
+
+
+class DocumentLimitExceeded(UnusableDocument):
+    """Parsing went over a limit of time, memory, pages or size; the detail names the setting."""
+
+    code, title = "document_limit_exceeded", "The document is over a limit"
+
+
+class TooManyRequests(FootnoteError):
+    """The key's rate is used up."""
+
+    status, code, title = 429, "too_many_requests", "Too many requests"
+
+
+class QueueFull(TooManyRequests):
+    """More jobs wait than `FOOTNOTE_MAX_QUEUED_JOBS` allows."""
+
+    code, title = "queue_full", "Too many jobs are waiting"
+
+
+class UpstreamRejected(FootnoteError):
+    """A configured model server answered with something that cannot be used."""
+
+    status, code, title = 502, "upstream_rejected", "A model server's answer cannot be used"
+
+
+class UpstreamAuthentication(UpstreamRejected):
+    """A configured model server refused our key."""
+
+    code, title = "upstream_auth", "A model server refused the configured key"
+
+
+class Unavailable(FootnoteError):
+    """Something this needs does not answer now."""
+
+    status, code, title = 503, "unavailable", "Not available now"
+
+
+class EmbeddingUnavailable(Unavailable):
+    """The embedding model does not answer."""
+
+    code, title = "embedding_unavailable", "The embedding model is not available"
+
+
+class LanguageModelUnavailable(Unavailable):
+    """The language model does not answer."""
+
+    code, title = "language_model_unavailable", "The language model is not available"
+
+
+class StoreBusy(Unavailable):
+    """A writer held the collection longer than the busy timeout."""
+
+    code, title = "store_busy", "The collection is busy"
+
+
+class StorageFull(FootnoteError):
+    """The disk is full."""
+
+    status, code, title = 507, "storage_full", "The disk is full"
+
+
+class Cancelled(FootnoteError):
+    """The job was cancelled, or its document was deleted or overtaken meanwhile."""
+
+    status, code, title = 409, "cancelled", "The job was cancelled"
+
+
+class MissingExtra(FootnoteError):
+    """An optional package is absent; the detail names the extra that installs it."""
+
+    status, code, title = 501, "missing_extra", "An optional package is not installed"
+
+
+class Misconfigured(FootnoteError):
+    """The settings do not fit together; the service refuses to start."""
+
+    code, title = "misconfigured", "The configuration is not valid"

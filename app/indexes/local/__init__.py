@@ -1,0 +1,1 @@
+"""The embedded engine: tantivy for keywords, faiss for vectors."""

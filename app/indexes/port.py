@@ -1,0 +1,107 @@
+"""What an index must do. It is derived from the store and follows its change log; deleting it loses nothing."""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.stores.port import Keys, Scope
+
+
+@dataclass(frozen=True, slots=True)
+class IndexEntry:
+    """A chunk as an index takes it: `terms` from our analyzer, and its vector (float32)."""
+
+    chunk_key: int
+    document_key: int
+    terms: Sequence[str]
+    vector: NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Chunk keys with scores, best first; int64 and float32 of one length. Ties are broken by the smaller key."""
+
+    keys: Keys
+    scores: NDArray[np.float32]
+
+
+class Follower(Protocol):
+    """The part every index shares. Writes are serial across threads and processes; reads never wait for a write."""
+
+    def revision(self) -> int:
+        """Return the store revision this index has reached, as this process sees it now; 0 when empty."""
+        ...
+
+    def writing(self) -> AbstractContextManager[bool]:
+        """Hold the exclusive right to `apply` and `clear`; yields False at once where another holds it.
+
+        `revision()` is fresh inside: what another process wrote before is seen.
+        """
+        ...
+
+    def apply(self, upserts: Sequence[IndexEntry], deletes: Sequence[int], revision: int) -> None:
+        """Make one batch of changes visible together with the revision it reaches, durably or not at all."""
+        ...
+
+    def clear(self) -> None:
+        """Delete everything; the revision is 0 again."""
+        ...
+
+    def keys(self) -> Keys:
+        """Return every chunk key it holds, sorted, for `verify`."""
+        ...
+
+    def close(self) -> None:
+        """Release files and memory; saves what makes the next opening faster."""
+        ...
+
+
+class DenseIndex(Follower, Protocol):
+    """Find vectors near a query."""
+
+    def search(self, vector: NDArray[np.float32], limit: int, scope: Scope) -> Candidates:
+        """Return up to `limit` chunks of the scope by approximate inner product.
+
+        The scope applies before ranking: fewer than `limit` come back only when the scope holds fewer.
+        """
+        ...
+
+
+class KeywordIndex(Follower, Protocol):
+    """Find chunks that hold a query's terms, by BM25 (Robertson 1994)."""
+
+    def search(self, terms: Sequence[str], limit: int, scope: Scope) -> Candidates:
+        """Return up to `limit` chunks of the scope that hold at least one term.
+
+        The scope applies before ranking; a chunk without any of the terms is never returned.
+        """
+        ...
+
+    def document_frequencies(self, terms: Sequence[str]) -> list[int]:
+        """Return in how many chunks each term occurs."""
+        ...
+
+    def size(self) -> int:
+        """Return how many chunks it holds."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionIndex:
+    """The two indexes of one collection; one engine may be both."""
+
+    dense: DenseIndex
+    keyword: KeywordIndex
+
+    def followers(self) -> tuple[Follower, ...]:
+        """Return each index once."""
+        return (self.dense,) if self.dense is self.keyword else (self.dense, self.keyword)  # type: ignore[comparison-overlap]
+
+    def close(self) -> None:
+        """Close each index once."""
+        for follower in self.followers():
+            follower.close()

@@ -1,0 +1,107 @@
+"""What an embedder and a language model must do.
+
+A backend fails with `EmbeddingUnavailable`, `LanguageModelUnavailable`, `UpstreamAuthentication` or `UpstreamRejected`,
+whose words never hold an upstream's address or body.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.domain import EmbeddingSpace
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCounterSpec:
+    """How another process can count this embedder's tokens without loading the embedder; picklable.
+
+    `sentencepiece` reads the model file at `path`; `estimate` needs none and never counts too few
+    for the texts it was measured on.
+    """
+
+    kind: Literal["sentencepiece", "estimate"]
+    path: str | None = None
+
+
+class Embedder(Protocol):
+    """Turn texts into L2-normalised float32 vectors of one space. Thread-safe."""
+
+    @property
+    def space(self) -> EmbeddingSpace:
+        """Return the space, fingerprint included; the first call may load a model or ask a server."""
+        ...
+
+    @property
+    def window_tokens(self) -> int:
+        """Return the longest text, in tokens and with its prefix, that is embedded whole."""
+        ...
+
+    @property
+    def token_counter(self) -> TokenCounterSpec:
+        """Return how to count tokens in another process."""
+        ...
+
+    def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return one row per query: float32, shape (len(texts), dimensions), unit length."""
+        ...
+
+    def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return one row per passage: float32, shape (len(texts), dimensions), unit length.
+
+        A text above the window is never cut silently: the part that fits is embedded and a warning is logged;
+        callers keep below the window by chunking with `token_counter`. One bad text raises `EmbeddingUnavailable` or
+        `UpstreamRejected` with `extra={"index": i}` that names its place in `texts`.
+        """
+        ...
+
+    def close(self) -> None:
+        """Release threads and connections."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a chat."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What a language model answered; `text` has no reasoning in it."""
+
+    text: str
+    model: str
+    prompt_tokens: int
+    completion_tokens: int
+    finish_reason: str | None
+
+
+class LanguageModel(Protocol):
+    """Generate text. Thread-safe."""
+
+    @property
+    def name(self) -> str:
+        """Return the model's name as the server knows it."""
+        ...
+
+    @property
+    def context_tokens(self) -> int:
+        """Return the model's window in tokens, prompt and answer together."""
+        ...
+
+    def complete(self, messages: Sequence[Message], *, max_tokens: int, temperature: float) -> Completion:
+        """Return the model's next message.
+
+        Raises `LanguageModelUnavailable` (time-out, 429 with its Retry-After, 5xx), `UpstreamAuthentication` (401, 403)
+        or `UpstreamRejected` (anything that cannot be used).
+        """
+        ...
+
+    def close(self) -> None:
+        """Release connections."""
+        ...

@@ -1,0 +1,1 @@
+"""One file per format: bytes to text with pages, headings and a report. Runs in a child process."""

@@ -1,0 +1,81 @@
+"""What a loader and a chunker must do. Both are pure functions of a file or a text and run in a child process."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from app.domain import Chunk, ChunkingOptions, Extraction
+from app.inference.port import TokenCounterSpec
+
+
+@dataclass(frozen=True, slots=True)
+class LoadLimits:
+    """What parsing one file may cost; each is a setting of the same name."""
+
+    max_pages: int
+    max_characters: int
+    max_chunks: int
+    parse_timeout_seconds: float
+    parse_memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file to load. `media_type` is what detection found, `declared` what the caller said (or `None`)."""
+
+    path: Path
+    media_type: str
+    declared: str | None
+    filename: str | None
+    password: str | None
+    limits: LoadLimits
+
+
+class Loader(Protocol):
+    """Turn one kind of file into canonical text. Raises the `UnusableDocument` that says why it cannot."""
+
+    def __call__(self, source: Source) -> Extraction:
+        """Return the text with its pages, headings, metadata and report; never an empty success."""
+        ...
+
+
+CountTokens = Callable[[str], int]
+"""Return how many tokens the collection's model makes of a text, its control tokens and prefix included."""
+
+
+class Chunker(Protocol):
+    """Cut a canonical text into chunks with exact offsets."""
+
+    def __call__(
+        self, extraction: Extraction, options: ChunkingOptions, count_tokens: CountTokens, window_tokens: int
+    ) -> Sequence[Chunk]:
+        """Return chunks by ordinal: `text[start:end]` each, none above `size` or the window.
+
+        No text is left out but white space.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareRequest:
+    """One document's trip through the child process: detect, load, cut. Picklable."""
+
+    path: Path
+    declared: str | None
+    filename: str | None
+    password: str | None
+    title: str | None
+    chunking: ChunkingOptions
+    token_counter: TokenCounterSpec
+    window_tokens: int
+    limits: LoadLimits
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What comes back: the extraction, its chunks with their contexts, and milliseconds by stage (`load`, `chunk`)."""
+
+    extraction: Extraction
+    chunks: tuple[Chunk, ...]
+    timings_ms: dict[str, float]

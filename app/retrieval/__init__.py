@@ -1,0 +1,1 @@
+"""Find and order the passages that answer a query; nothing here writes. Read `search.py` first."""

@@ -1,0 +1,115 @@
+"""Every environment variable, with its meaning and default. An unknown `FOOTNOTE_*` name refuses to start."""
+
+import difflib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from app.errors import Misconfigured
+
+PREFIX = "FOOTNOTE_"
+
+
+class Settings(BaseSettings):
+    """The service's settings; each field's name in capitals after `FOOTNOTE_` is its variable."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, extra="forbid", frozen=True)
+
+    data: Path = Field(Path("data"), description="Folder that holds everything")
+    models: Path | None = Field(None, description="Folder of converted models; `models/` of the data folder by default")
+    host: str = Field("127.0.0.1", description="Address to listen on")
+    port: int = Field(8000, ge=0, le=65535, description="Port to listen on")
+    workers: int = Field(1, ge=1, le=64, description="Server processes")
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level that is logged")
+    log_format: Literal["json", "text"] = Field("text", description="One JSON object or one readable line per event")
+    admin_key: SecretStr | None = Field(None, min_length=16, description="Admin key; made at first start if not given")
+
+    embedder: Literal["local", "openai_compatible", "hashed"] = Field(
+        "local", description="Where vectors come from by default"
+    )
+    embedding_base_url: str = Field(
+        "https://api.openai.com/v1", description="Embedding server, for `openai_compatible`"
+    )
+    embedding_api_key: SecretStr | None = Field(None, description="Its key, where it needs one")
+    embedding_model: str | None = Field(None, description="Its model's name")
+    embedding_dimensions: int | None = Field(
+        None, ge=1, le=16384, description="Asked of models that can shorten vectors"
+    )
+    embedding_window_tokens: int = Field(8191, ge=16, description="The longest text the remote model reads, in tokens")
+    embedding_batch: int = Field(64, ge=1, le=2048, description="Texts in one request to the embedding server")
+    embedding_timeout_seconds: float = Field(60, gt=0, description="Time limit of one request to the embedding server")
+    embedding_threads: int = Field(2, ge=1, le=64, description="Texts the local model embeds side by side")
+    embedding_cache_bytes: int = Field(32_000_000, ge=0, description="Memory for vectors of recent texts, per process")
+    local_model: str = Field(
+        "multilingual-e5-small",
+        description="The embedded model's name, or a folder with model.onnx and sentencepiece.model",
+    )
+
+    language_model: str | None = Field(
+        None, description="The language model's name; answers are extractive without one"
+    )
+    language_model_base_url: str = Field("https://api.openai.com/v1", description="Its OpenAI-compatible server")
+    language_model_api_key: SecretStr | None = Field(None, description="Its key, where it needs one")
+    language_model_context_tokens: int = Field(8192, ge=512, description="Its window, in tokens")
+    language_model_timeout_seconds: float = Field(120, gt=0, description="Time limit of one answer")
+
+    max_upload_bytes: int = Field(200_000_000, ge=1, description="Largest body of an upload, and largest file")
+    max_json_bytes: int = Field(64_000_000, ge=1, description="Largest JSON body")
+    max_batch_documents: int = Field(1000, ge=1, description="Most documents in one batch or upload")
+    max_pages: int = Field(5000, ge=1, description="Most pages of one document")
+    max_characters: int = Field(100_000_000, ge=1, description="Longest text of one document, in code points")
+    max_chunks: int = Field(200_000, ge=1, description="Most chunks of one document")
+    max_metadata_bytes: int = Field(64_000, ge=2, description="Largest metadata of one document, as JSON")
+    max_query_characters: int = Field(32_000, ge=1, description="Longest query or question")
+    max_top_k: int = Field(200, ge=1, description="Largest `top_k`")
+    max_candidates: int = Field(1000, ge=1, description="Largest `candidates`")
+    max_queued_jobs: int = Field(10_000, ge=1, description="Jobs that may wait; one more is 429")
+    parse_timeout_seconds: float = Field(120, gt=0, description="Time limit to parse and cut one document")
+    parse_memory_bytes: int = Field(
+        2_000_000_000, ge=100_000_000, description="Memory limit of the process that parses"
+    )
+    parse_processes: int = Field(1, ge=1, le=64, description="Documents parsed side by side, per server process")
+
+    ingest_threads: int = Field(2, ge=1, le=64, description="Jobs in work side by side, per server process")
+    job_lease_seconds: float = Field(60, gt=1, description="Time after which another process takes over a silent job")
+    job_attempts: int = Field(
+        3, ge=1, description="Attempts of a job whose process died or whose model was unavailable"
+    )
+    job_retention_days: float = Field(7, gt=0, description="Time that finished jobs stay listed")
+    idempotency_hours: float = Field(24, gt=0, description="Time that an Idempotency-Key is remembered")
+    search_timeout_seconds: float = Field(10, gt=0, description="Time limit of one search's database queries")
+    open_collections: int = Field(64, ge=1, description="Collections held open at once, per process")
+    fetch: bool = Field(False, description="Allow documents to be fetched from URLs")
+
+    @property
+    def models_folder(self) -> Path:
+        """Return the folder of converted models."""
+        return self.models or self.data / "models"
+
+
+def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
+    """Read the settings from the environment; raise `Misconfigured` for an unknown name or a wrong value."""
+    names = os.environ if environment is None else environment
+    known = {PREFIX + name.upper() for name in Settings.model_fields}
+    for name in sorted(names):
+        if name.upper().startswith(PREFIX) and name.upper() not in known:
+            nearest = difflib.get_close_matches(name.upper(), sorted(known), n=1)
+            raise Misconfigured(
+                f"{name} is not a setting",
+                hint=f"did you mean {nearest[0]}?" if nearest else "see the README's table",
+            )
+    values = {
+        name.upper().removeprefix(PREFIX).lower(): value
+        for name, value in names.items()
+        if name.upper().startswith(PREFIX) and value != ""
+    }
+    try:
+        return Settings.model_validate(values) if environment is not None else Settings()
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        name = PREFIX + "_".join(str(part) for part in first["loc"]).upper()
+        raise Misconfigured(f"{name}: {first['msg']}") from None

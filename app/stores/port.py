@@ -1,0 +1,296 @@
+"""What a collection's store must do.
+
+The store is the truth: documents, texts, chunks and vectors change in one transaction, which also appends to the
+change log that every index follows.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.domain import Chunk, Document, EmbeddingSpace, Filter, Metadata, Notice, Page
+
+Keys = NDArray[np.int64]
+"""Chunk keys or document keys: integers that the store assigns and never uses twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedDocument:
+    """Everything that `replace_document` writes; `vectors` is float32, one row per chunk.
+
+    `registration` is what `register_document` returned: the write is refused with `Cancelled` when the document was
+    deleted or registered anew meanwhile.
+    """
+
+    id: str
+    registration: int
+    etag: str
+    title: str
+    metadata: Metadata
+    source_type: str
+    media_type: str
+    filename: str | None
+    content_hash: str
+    settings_hash: str
+    text: str
+    pages: Sequence[Page]
+    extraction: Metadata
+    warnings: Sequence[Notice]
+    expires_at: datetime | None
+    chunks: Sequence[Chunk]
+    vectors: NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One line of the change log."""
+
+    revision: int
+    chunk_key: int
+    operation: Literal["upsert", "delete"]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedChunk:
+    """What an index needs of a chunk; `vector` is float32 of the collection's dimensions."""
+
+    chunk_key: int
+    document_key: int
+    indexed_text: str
+    vector: NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundChunk:
+    """A chunk with what a passage tells of its document."""
+
+    chunk_key: int
+    chunk_id: str
+    document_id: str
+    document_key: int
+    title: str
+    metadata: Metadata
+    text: str
+    start: int
+    end: int
+    ordinal: int
+    token_count: int
+    page_start: int | None
+    page_end: int | None
+    heading_path: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The documents a search may see. `document_keys` is sorted; `None` means all.
+
+    `filter` is the same scope as a condition, for an engine that can filter by itself.
+    """
+
+    document_keys: Keys | None
+    filter: Filter | None
+    warnings: tuple[Notice, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether no document can be found in it."""
+        return self.document_keys is not None and len(self.document_keys) == 0
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentPage:
+    """One page of a list; `next_cursor` is opaque and stable under inserts."""
+
+    data: tuple[Document, ...]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentVersion:
+    """One line of a document's history."""
+
+    version: int
+    etag: str
+    content_hash: str
+    title: str
+    characters: int
+    chunk_count: int
+    created_at: datetime
+    current: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StoreStats:
+    """Counts of a collection; bytes are on disk."""
+
+    documents: dict[str, int]
+    chunks: int
+    characters: int
+    revision: int
+    database_bytes: int
+    original_bytes: int
+
+
+class CollectionStore(Protocol):
+    """One collection's truth. Thread-safe; safe for several processes on one data folder."""
+
+    # --- documents ---
+
+    def register_document(
+        self, document_id: str, *, title: str, metadata: Metadata, media_type: str, filename: str | None
+    ) -> int:
+        """Make the document known (`pending` if it is new) and return a registration, which outdates earlier ones.
+
+        A version that is ready keeps answering.
+        """
+        ...
+
+    def set_state(
+        self,
+        document_id: str,
+        registration: int,
+        state: Literal["processing", "failed"],
+        error: Metadata | None = None,
+        extraction: Metadata | None = None,
+    ) -> None:
+        """Record a state of a document with no ready version; with one, only its `error` changes.
+
+        A stale registration does nothing.
+        """
+        ...
+
+    def replace_document(self, prepared: PreparedDocument) -> Document:
+        """Write a version in one transaction and log its changes; chunks of the old version are deleted.
+
+        Chunks whose `indexed_text` and vector stay the same may keep their key. Raises `Cancelled` for an outdated
+        registration, `StorageFull` when the disk is full.
+        """
+        ...
+
+    def update_document(
+        self, document_id: str, *, etag: str, title: str, metadata: Metadata, expires_at: datetime | None
+    ) -> Document:
+        """Change what needs no embedding; raises `NotFound`."""
+        ...
+
+    def delete_documents(self, document_ids: Sequence[str]) -> int:
+        """Delete documents with all that belongs to them in one transaction; return how many existed."""
+        ...
+
+    def document(self, document_id: str) -> Document | None:
+        """Return the document, or `None`."""
+        ...
+
+    def settings_hash(self, document_id: str) -> str | None:
+        """Return the settings hash of the document's ready version."""
+        ...
+
+    def documents_with_content(self, content_hash: str, limit: int = 10) -> list[str]:
+        """Return ids of ready documents whose original has these bytes."""
+        ...
+
+    def list_documents(
+        self, scope_filter: Filter | None, *, limit: int, cursor: str | None, states: Sequence[str] = ()
+    ) -> DocumentPage:
+        """Return documents by key; raises `InvalidRequest` for a cursor that is none of ours."""
+        ...
+
+    def text(self, document_id: str, start: int, end: int | None) -> str:
+        """Return `[start, end)` of the ready version's canonical text; raises `NotFound`."""
+        ...
+
+    def chunks(self, document_id: str, *, limit: int, after: int | None) -> list[FoundChunk]:
+        """Return the document's chunks by ordinal, those after ordinal `after`."""
+        ...
+
+    def versions(self, document_id: str) -> list[DocumentVersion]:
+        """Return the history, newest first."""
+        ...
+
+    def content_hashes(self) -> Iterator[str]:
+        """Yield each content hash that a document or version refers to."""
+        ...
+
+    # --- vectors kept between attempts ---
+
+    def known_vectors(self, text_hashes: Sequence[bytes]) -> dict[bytes, NDArray[np.float32]]:
+        """Return the vectors this collection has, live or staged, by SHA-256 of the indexed text."""
+        ...
+
+    def stage_vectors(self, job_id: str, vectors: dict[bytes, NDArray[np.float32]]) -> None:
+        """Keep a batch's vectors, so that an interrupted job embeds nothing twice."""
+        ...
+
+    def drop_staged(self, job_id: str) -> None:
+        """Forget what the job staged."""
+        ...
+
+    # --- search ---
+
+    def scope(self, search_filter: Filter | None, document_ids: Sequence[str] | None) -> Scope:
+        """Return the ready documents that pass, with `type_mismatch` and `unknown_metadata_field` warnings."""
+        ...
+
+    def similarities(self, vector: NDArray[np.float32], chunk_keys: Keys) -> dict[int, float]:
+        """Return the exact cosine of each chunk that still exists."""
+        ...
+
+    def nearest(self, vector: NDArray[np.float32], limit: int, scope: Scope) -> list[tuple[int, float]]:
+        """Return `(chunk_key, cosine)` of the exact nearest, best first, reading every vector in scope."""
+        ...
+
+    def found_chunks(self, chunk_keys: Sequence[int]) -> list[FoundChunk]:
+        """Return the chunks that still exist, in the order asked."""
+        ...
+
+    # --- what an index follows ---
+
+    def revision(self) -> int:
+        """Return the last revision of the change log, 0 when nothing ever changed."""
+        ...
+
+    def oldest_revision(self) -> int:
+        """Return the revision before the oldest line that the log still has."""
+        ...
+
+    def changes(self, after: int, limit: int) -> list[Change]:
+        """Return the log's lines after a revision, oldest first."""
+        ...
+
+    def indexed_chunks(self, chunk_keys: Sequence[int]) -> list[IndexedChunk]:
+        """Return what an index needs of those of the chunks that still exist."""
+        ...
+
+    def all_chunks(self, after: int, limit: int) -> list[IndexedChunk]:
+        """Return chunks by key, those after key `after`, for a rebuild."""
+        ...
+
+    def chunk_keys(self) -> Keys:
+        """Return every live chunk's key, sorted."""
+        ...
+
+    # --- the whole ---
+
+    def embedding_space(self) -> EmbeddingSpace | None:
+        """Return the space of the stored vectors, or `None` before the first."""
+        ...
+
+    def set_embedding_space(self, space: EmbeddingSpace) -> None:
+        """Fix the collection's space; raises `EmbeddingModelMismatch` if another is fixed."""
+        ...
+
+    def stats(self) -> StoreStats:
+        """Return counts."""
+        ...
+
+    def verify(self) -> list[dict[str, Any]]:
+        """Return differences inside the store: `{kind, document_id, chunk_id, detail}` each."""
+        ...
+
+    def close(self) -> None:
+        """Close every connection."""
+        ...
