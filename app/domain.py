@@ -114,6 +114,19 @@ class EmbeddingSpace:
     fingerprint: tuple[float, ...] = ()
 
 
+_SAME_FINGERPRINT_COSINE = 0.995
+
+
+def same_space(one: EmbeddingSpace, other: EmbeddingSpace) -> bool:
+    """Return whether vectors of the two spaces may be compared; an absent fingerprint is not held against either."""
+    if (one.model, one.dimensions) != (other.model, other.dimensions):
+        return False
+    if not one.fingerprint or not other.fingerprint:
+        return True
+    cosine = sum(a * b for a, b in zip(one.fingerprint, other.fingerprint, strict=True))
+    return cosine >= _SAME_FINGERPRINT_COSINE
+
+
 class Operator(StrEnum):
     """What a filter condition asks of a field."""
 
