@@ -1,5 +1,6 @@
 """Bring a database to the head of its Alembic stream."""
 
+import threading
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
@@ -13,6 +14,9 @@ from sqlalchemy import Connection
 from app.errors import Misconfigured
 
 _APP = Path(__file__).resolve().parent.parent
+
+# Alembic keeps the environment it runs in module globals, so two threads must never migrate at once.
+_turn = threading.Lock()
 
 
 def migrate(connection: Connection, stream: Literal["catalog", "collection"]) -> None:
@@ -33,7 +37,8 @@ def migrate(connection: Connection, stream: Literal["catalog", "collection"]) ->
     config = Config()
     config.set_main_option("script_location", script.dir.replace("%", "%%"))
     config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    with _turn:
+        command.upgrade(config, "head")
 
 
 def needs_migration(connection: Connection, stream: Literal["catalog", "collection"]) -> bool:

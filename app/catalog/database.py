@@ -1,0 +1,109 @@
+"""Open the catalog's database, bring it to head, and hand out transactions."""
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pysqlite3
+from filelock import FileLock
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.exc import OperationalError
+
+from app.errors import StorageFull, StoreBusy
+from app.stores.migration import migrate, needs_migration
+
+BUSY_SECONDS = 15.0
+
+
+class Database:
+    """Hold the catalog's connections; thread-safe, and safe for several processes on one file.
+
+    A commit survives the death of the process. The last ones may be lost when the machine loses power, without
+    damage to the rest, since waiting for the disk at each commit (3 ms) would queue the writers.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._engine = _engine(path)
+        self._writing = self._engine.execution_options(immediate=True)
+        # SQLite lets waiting writers poll; within a process a lock wakes the next one at once, in turn.
+        self._turn = threading.Lock()
+
+    def migrate(self) -> None:
+        """Create the file if need be (mode 0600) and bring it to head, one process at a time."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(self._path.with_name(self._path.name + ".lock"), mode=0o600, poll_interval=0.01):
+            os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
+            with self.read() as connection:
+                if not needs_migration(connection, "catalog"):
+                    return
+            with self.write() as connection:
+                migrate(connection, "catalog")
+
+    def close(self) -> None:
+        """Close every connection that is not in use."""
+        self._engine.dispose()
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """Give a connection that sees one moment of the database."""
+        with _told_plainly(), self._engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """Give the one connection that writes; commit at the end, roll back on any error.
+
+        Raises `StoreBusy` when another writer does not end within `BUSY_SECONDS`, `StorageFull` for a full disk.
+        """
+        if not self._turn.acquire(timeout=BUSY_SECONDS):
+            raise _busy()
+        try:
+            with _told_plainly(), self._writing.begin() as connection:
+                yield connection
+        finally:
+            self._turn.release()
+
+
+def _engine(path: Path) -> Engine:
+    engine = create_engine(
+        f"sqlite+pysqlite:///{path}",
+        module=pysqlite3,
+        # Transactions begin by our own statement; the driver's implicit ones would not be IMMEDIATE.
+        connect_args={"isolation_level": None, "check_same_thread": False, "timeout": BUSY_SECONDS},
+        pool_size=8,
+        max_overflow=-1,
+    )
+
+    @event.listens_for(engine, "connect")
+    def configure(driver_connection: Any, _record: Any) -> None:
+        for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON", "secure_delete = ON"):
+            driver_connection.execute(f"PRAGMA {pragma}")
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        immediate = connection.get_execution_options().get("immediate", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
+
+    return engine
+
+
+@contextmanager
+def _told_plainly() -> Iterator[None]:
+    """Turn the driver's words for a busy or full database into ours."""
+    try:
+        yield
+    except OperationalError as error:
+        name = getattr(error.orig, "sqlite_errorname", "")
+        if name.startswith("SQLITE_BUSY"):
+            raise _busy() from error
+        if name == "SQLITE_FULL":
+            raise StorageFull("the disk that holds the catalog is full", hint="free some space") from error
+        raise
+
+
+def _busy() -> StoreBusy:
+    return StoreBusy(f"the catalog was being written for {BUSY_SECONDS:g} s", hint="try again", retry_after=1)

@@ -1,0 +1,164 @@
+"""The catalog's tables. Times are microseconds since 1970 in UTC; JSON `null` is SQL `NULL`."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    Dialect,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Named,
+    String,
+    Table,
+    Text,
+    TypedColumns,
+    TypeDecorator,
+)
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_name)s",
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    }
+)
+
+
+def utc_now() -> datetime:
+    """Return the present time, with its zone."""
+    return datetime.now(UTC)
+
+
+class UtcTime(TypeDecorator[datetime]):
+    """A point in time, kept as an integer so that every engine orders and compares it alike."""
+
+    impl = BigInteger
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, _dialect: Dialect) -> int | None:
+        """Return microseconds since 1970; raises `TypeError` for a time without a zone."""
+        return None if value is None else (value - _EPOCH) // timedelta(microseconds=1)
+
+    def process_result_value(self, value: Any, _dialect: Dialect) -> datetime | None:
+        """Return the time in UTC."""
+        return None if value is None else _EPOCH + timedelta(microseconds=value)
+
+
+_Json: JSON[Any] = JSON(none_as_null=True)
+
+
+class CollectionColumns(TypedColumns):
+    """One collection, which is one tenant; `id` names its folder and is never used twice."""
+
+    id: Named[str] = Column(String(40), primary_key=True)
+    name: Named[str] = Column(String(63), unique=True)
+    title: Named[str | None] = Column(Text)
+    description: Named[str | None] = Column(Text)
+    settings: Named[dict[str, Any]] = Column(_Json)
+    created_at: Named[datetime] = Column(UtcTime)
+    updated_at: Named[datetime] = Column(UtcTime)
+
+
+class ApiKeyColumns(TypedColumns):
+    """One key; the secret itself is nowhere, only its SHA-256."""
+
+    id: Named[str] = Column(String(40), primary_key=True)
+    name: Named[str] = Column(Text)
+    prefix: Named[str] = Column(String(16))
+    secret_hash: Named[str] = Column(String(64))
+    role: Named[str] = Column(String(16))
+    filter: Named[dict[str, Any] | None] = Column(_Json)
+    requests_per_minute: Named[int | None] = Column(Integer)
+    expires_at: Named[datetime | None] = Column(UtcTime)
+    created_at: Named[datetime] = Column(UtcTime)
+    last_used_at: Named[datetime | None] = Column(UtcTime)
+    revoked_at: Named[datetime | None] = Column(UtcTime)
+    rotated_from: Named[str | None] = Column(String(40))
+
+
+class KeyCollectionColumns(TypedColumns):
+    """Which collections a key opens."""
+
+    key_id: Named[str] = Column(String(40), ForeignKey("api_keys.id", ondelete="CASCADE"), primary_key=True)
+    collection_id: Named[str] = Column(
+        String(40), ForeignKey("collections.id", ondelete="CASCADE"), primary_key=True, index=True
+    )
+
+
+class JobColumns(TypedColumns):
+    """One piece of long work. `sequence` orders the queue and never leaves the catalog, since it counts all tenants'.
+
+    `document_id` is empty for work on the whole collection. `crashes` counts the processes that died of or beside the
+    job. `password` is apart from the payload, so that it is read by nobody but the job's worker and is easily wiped.
+    """
+
+    sequence: Named[int] = Column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True)
+    id: Named[str] = Column(String(40), unique=True)
+    kind: Named[str] = Column(String(32))
+    collection_id: Named[str] = Column(String(40), ForeignKey("collections.id", ondelete="CASCADE"))
+    collection: Named[str] = Column(String(63))
+    document_id: Named[str] = Column(String(256))
+    state: Named[str] = Column(String(16))
+    stage: Named[str | None] = Column(String(64))
+    done: Named[int] = Column(Integer)
+    total: Named[int | None] = Column(Integer)
+    unit: Named[str | None] = Column(String(32))
+    attempt: Named[int] = Column(Integer)
+    crashes: Named[int] = Column(Integer)
+    stages: Named[list[dict[str, Any]]] = Column(_Json)
+    error: Named[dict[str, Any] | None] = Column(_Json)
+    result: Named[dict[str, Any] | None] = Column(_Json)
+    payload: Named[dict[str, Any]] = Column(_Json)
+    password: Named[str | None] = Column(Text)
+    owner: Named[str | None] = Column(String(128))
+    lease_until: Named[datetime | None] = Column(UtcTime)
+    available_at: Named[datetime] = Column(UtcTime)
+    cancel_requested: Named[bool] = Column(Boolean)
+    created_at: Named[datetime] = Column(UtcTime)
+    started_at: Named[datetime | None] = Column(UtcTime)
+    finished_at: Named[datetime | None] = Column(UtcTime)
+
+
+class IdempotencyColumns(TypedColumns):
+    """One request that carried an `Idempotency-Key`; `status` is NULL while its first answer is being made."""
+
+    scope: Named[str] = Column(Text, primary_key=True)
+    key: Named[str] = Column(String(255), primary_key=True)
+    collection_id: Named[str | None] = Column(String(40), ForeignKey("collections.id", ondelete="CASCADE"), index=True)
+    fingerprint: Named[str] = Column(String(128))
+    status: Named[int | None] = Column(Integer)
+    headers: Named[dict[str, str] | None] = Column(_Json)
+    body: Named[bytes | None] = Column(LargeBinary)
+    expires_at: Named[datetime] = Column(UtcTime, index=True)
+
+
+collections = Table("collections", metadata, CollectionColumns)
+api_keys = Table("api_keys", metadata, ApiKeyColumns)
+key_collections = Table("key_collections", metadata, KeyCollectionColumns)
+jobs = Table(
+    "jobs",
+    metadata,
+    JobColumns,
+    # The queue, read from this index alone.
+    Index(None, "state", "collection_id", "crashes", "sequence", "available_at"),
+    # Whether a document has an earlier unfinished job.
+    Index(None, "collection_id", "document_id", "state", "sequence"),
+    # When a collection was last served.
+    Index(None, "collection_id", "started_at"),
+    # Lists, of one collection and of all.
+    Index(None, "collection_id", "created_at", "id"),
+    Index(None, "created_at", "id"),
+    Index(None, "finished_at"),
+    sqlite_autoincrement=True,
+)
+idempotency_keys = Table("idempotency_keys", metadata, IdempotencyColumns)
