@@ -1,0 +1,49 @@
+"""The dense leg: embed the query, take the index's candidates, score them exactly from the store."""
+
+import numpy as np
+
+from app.domain import same_space
+from app.errors import EmbeddingModelMismatch
+from app.indexes.opening import OpenCollection
+from app.indexes.port import Candidates
+from app.inference.port import Embedder
+from app.retrieval.fusion import ranked
+from app.stores.port import Scope
+from app.telemetry import StageTimer
+
+OVERSAMPLING = 4
+"""Quantised candidates per wanted hit: the true first ten of real vectors stood in the first twenty."""
+
+NOTHING = Candidates(keys=np.zeros(0, np.int64), scores=np.zeros(0, np.float32))
+
+
+def find_by_vector(
+    opened: OpenCollection,
+    embedder: Embedder,
+    collection_name: str,
+    query: str,
+    limit: int,
+    scope: Scope,
+    timer: StageTimer,
+) -> Candidates:
+    """Return up to `limit` chunks of the scope by exact cosine with the query.
+
+    Raises `EmbeddingModelMismatch` where the collection's vectors are of another space than the embedder's, and
+    what the embedder raises.
+    """
+    stored = opened.store.embedding_space()
+    if stored is None:
+        return NOTHING
+    if not same_space(stored, embedder.space):
+        raise EmbeddingModelMismatch(
+            f"collection {collection_name} holds vectors of {stored.model} ({stored.dimensions} dimensions), and the "
+            f"service is configured with {embedder.space.model} ({embedder.space.dimensions})",
+            hint=f"POST /v1/collections/{collection_name}/reembed, or configure the collection's model",
+        )
+    with timer.stage("embed"):
+        vector = embedder.embed_queries([query])[0]
+    with timer.stage("dense"):
+        candidates = opened.index.dense.search(vector, OVERSAMPLING * limit, scope)
+        exact = opened.store.similarities(vector, candidates.keys)
+        keys = np.fromiter(exact.keys(), np.int64, len(exact))
+        return ranked(keys, np.fromiter(exact.values(), np.float64, len(exact)), limit)
