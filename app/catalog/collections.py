@@ -1,0 +1,121 @@
+"""Create, find, change and delete collections; their folders are not this room's business."""
+
+import re
+import secrets
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Select, delete, exists, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from app.catalog.database import Database
+from app.catalog.paging import NewestFirst
+from app.catalog.tables import api_keys, collections, key_collections, utc_now
+from app.errors import FieldError, InvalidRequest, NameTaken, NotFound
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+_newest_first = NewestFirst(collections)
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """One tenant's collection. `id` names its folder, stays inside the service and is never used twice.
+
+    `settings` is JSON: `embedding`, `chunking`, `normalisation`, `indexing`, `defaults`, `instructions`,
+    `metadata_fields`.
+    """
+
+    id: str
+    name: str
+    title: str | None
+    description: str | None
+    settings: dict[str, Any]
+    created_at: datetime
+    updated_at: datetime
+
+
+class Collections:
+    """The collections that exist, in the catalog's database."""
+
+    def __init__(self, database: Database, *, clock: Callable[[], datetime] = utc_now) -> None:
+        self._database = database
+        self._clock = clock
+
+    def create(
+        self, name: str, *, title: str | None = None, description: str | None = None, settings: dict[str, Any]
+    ) -> Collection:
+        """Add a collection; raises `NameTaken`, and `InvalidRequest` for a name that is no slug."""
+        if not _NAME.fullmatch(name):
+            detail = f"{name!r} is not a collection name: 1 to 63 of a-z, 0-9, _ and -, the first a letter or digit"
+            raise InvalidRequest(detail, errors=[FieldError("/name", "invalid_name", detail)])
+        now = self._clock()
+        created = Collection(f"col_{secrets.token_hex(12)}", name, title, description, settings, now, now)
+        try:
+            with self._database.write() as connection:
+                connection.execute(insert(collections).values(**asdict(created)))
+        except IntegrityError as error:
+            raise NameTaken(f"there is a collection {name!r} already", hint="choose another name") from error
+        return created
+
+    def get(self, name: str) -> Collection | None:
+        """Return the collection of that name, or `None`."""
+        with self._database.read() as connection:
+            return _find(connection, name)
+
+    def by_id(self, collection_id: str) -> Collection | None:
+        """Return the collection with that internal id, or `None`."""
+        with self._database.read() as connection:
+            return _one(connection, select(collections).where(collections.c.id == collection_id))
+
+    def list(
+        self, *, ids: Iterable[str] | None = None, limit: int, cursor: str | None = None
+    ) -> tuple[list[Collection], str | None]:
+        """Return a page of those with one of these ids (`None`: all), newest first, and the next page's cursor."""
+        query = select(collections)
+        if ids is not None:
+            query = query.where(collections.c.id.in_(list(ids)))
+        with self._database.read() as connection:
+            rows = connection.execute(_newest_first.page(query, limit, cursor)).mappings().all()
+        page, next_cursor = _newest_first.split(rows, limit)
+        return [Collection(**row) for row in page], next_cursor
+
+    def update(self, name: str, *, title: str | None, description: str | None, settings: dict[str, Any]) -> Collection:
+        """Replace what may change; raises `NotFound`."""
+        with self._database.write() as connection:
+            connection.execute(
+                update(collections)
+                .where(collections.c.name == name)
+                .values(title=title, description=description, settings=settings, updated_at=self._clock())
+            )
+            updated = _find(connection, name)
+        if updated is None:
+            raise NotFound(f"there is no collection {name!r}")
+        return updated
+
+    def delete(self, name: str) -> Collection | None:
+        """Forget the collection with its jobs, its remembered requests and the keys that open nothing else.
+
+        Return what it was, or `None` if there was none. Its folder is the caller's to remove.
+        """
+        with self._database.write() as connection:
+            found = _find(connection, name)
+            if found is None:
+                return None
+            bound = select(key_collections.c.key_id).where(key_collections.c.collection_id == found.id)
+            key_ids = connection.execute(bound).scalars().all()
+            # Bindings, jobs and remembered requests go with it by their foreign keys.
+            connection.execute(delete(collections).where(collections.c.id == found.id))
+            opens_another = exists().where(key_collections.c.key_id == api_keys.c.id)
+            connection.execute(delete(api_keys).where(api_keys.c.id.in_(key_ids), ~opens_another))
+        return found
+
+
+def _find(connection: Connection, name: str) -> Collection | None:
+    return _one(connection, select(collections).where(collections.c.name == name))
+
+
+def _one(connection: Connection, query: Select[Any]) -> Collection | None:
+    row = connection.execute(query).mappings().one_or_none()
+    return Collection(**row) if row else None
