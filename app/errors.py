@@ -12,6 +12,7 @@ FootnoteError
 ├── Unavailable 503 ── EmbeddingUnavailable, LanguageModelUnavailable, StoreBusy
 ├── StorageFull 507
 ├── Cancelled (a job was cancelled or overtaken by a delete)
+├── JobAttemptsExhausted (a job whose process died each time it was tried)
 └── MissingExtra (an optional package is not installed; names the extra) · Misconfigured (refuses to start)
 """
 
@@ -254,6 +255,12 @@ class Cancelled(FootnoteError):
     """The job was cancelled, or its document was deleted or overtaken meanwhile."""
 
     status, code, title = 409, "cancelled", "The job was cancelled"
+
+
+class JobAttemptsExhausted(FootnoteError):
+    """The process that worked on the job died as often as `FOOTNOTE_JOB_ATTEMPTS` allows."""
+
+    code, title = "job_attempts_exhausted", "The job was given up"
 
 
 class MissingExtra(FootnoteError):
