@@ -1,9 +1,9 @@
 """What an index must do. It is derived from the store and follows its change log; deleting it loses nothing."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,10 @@ from app.stores.port import Keys, Scope
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """A chunk as an index takes it: `terms` from our analyzer, and its vector (float32)."""
+    """A chunk as an index takes it: `terms` from our analyzer, and its vector (float32).
+
+    What the index does not want (`wants_terms`, `wants_vectors`) is empty.
+    """
 
     chunk_key: int
     document_key: int
@@ -32,12 +35,18 @@ class Candidates:
 class Follower(Protocol):
     """The part every index shares. Writes are serial across threads and processes; reads never wait for a write."""
 
+    wants_terms: ClassVar[bool]
+    """Whether its entries need terms."""
+
+    wants_vectors: ClassVar[bool]
+    """Whether its entries need vectors."""
+
     def revision(self) -> int:
         """Return the store revision this index has reached, as this process sees it now; 0 when empty."""
         ...
 
     def writing(self) -> AbstractContextManager[bool]:
-        """Hold the exclusive right to `apply` and `clear`; yields False at once where another holds it.
+        """Hold the exclusive right to `apply` and `replace`; yields False at once where another holds it.
 
         `revision()` is fresh inside: what another process wrote before is seen.
         """
@@ -47,8 +56,12 @@ class Follower(Protocol):
         """Make one batch of changes visible together with the revision it reaches, durably or not at all."""
         ...
 
-    def clear(self) -> None:
-        """Delete everything; the revision is 0 again."""
+    def replace(self, batches: Iterable[Sequence[IndexEntry]], revision: int) -> None:
+        """Make these entries the whole content; searches see the old content until all of the new one is there."""
+        ...
+
+    def is_worn(self) -> bool:
+        """Return whether what was deleted takes more room than what is left, so that a rebuild pays."""
         ...
 
     def keys(self) -> Keys:
