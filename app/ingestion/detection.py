@@ -1,0 +1,258 @@
+"""Tell what a file is: by its content first, then by its name, then by what the caller declared."""
+
+import json
+import re
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+from app.domain import Notice
+from app.errors import DamagedDocument, EmptyDocument, UndecodableText, UnsupportedMediaType
+from app.ingestion.loaders.charset import decode
+
+TEXT = "text/plain"
+MARKDOWN = "text/markdown"
+HTML = "text/html"
+XML = "application/xml"
+JSON = "application/json"
+JSON_LINES = "application/x-ndjson"
+CSV = "text/csv"
+TSV = "text/tab-separated-values"
+PDF = "application/pdf"
+DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+
+READ = "text, Markdown, HTML, XML, PDF, DOCX, JSON, JSON lines, CSV and TSV"
+
+_BY_EXTENSION = {
+    **dict.fromkeys((".txt", ".text", ".log", ".srt", ".vtt", ".rst", ".tex"), TEXT),
+    **dict.fromkeys((".md", ".markdown", ".mdx", ".mdown", ".mkd"), MARKDOWN),
+    **dict.fromkeys((".html", ".htm", ".xhtml"), HTML),
+    **dict.fromkeys((".xml", ".rss", ".atom", ".nxml"), XML),
+    ".json": JSON,
+    **dict.fromkeys((".jsonl", ".ndjson"), JSON_LINES),
+    ".csv": CSV,
+    ".tsv": TSV,
+    ".pdf": PDF,
+    ".docx": DOCX,
+    ".docm": DOCX,
+}
+_BY_DECLARATION = {
+    "text/x-markdown": MARKDOWN,
+    "text/mdx": MARKDOWN,
+    "application/xhtml+xml": HTML,
+    "text/xml": XML,
+    "application/rss+xml": XML,
+    "application/atom+xml": XML,
+    "text/json": JSON,
+    "application/ld+json": JSON,
+    "application/jsonl": JSON_LINES,
+    "application/x-jsonlines": JSON_LINES,
+    "application/jsonlines": JSON_LINES,
+    "application/csv": CSV,
+    "text/x-csv": CSV,
+    "application/x-pdf": PDF,
+    **{media_type: media_type for media_type in (TEXT, MARKDOWN, HTML, XML, JSON, JSON_LINES, CSV, TSV, PDF, DOCX)},
+}
+_TEXTUAL = {TEXT, MARKDOWN, HTML, XML, JSON, JSON_LINES, CSV, TSV}
+_NOT_READ = {
+    ".pptx": "a PowerPoint presentation",
+    ".xlsx": "an Excel workbook",
+    ".xlsm": "an Excel workbook",
+    ".epub": "an EPUB book",
+    ".eml": "an e-mail message",
+    ".msg": "an Outlook message",
+    ".rtf": "a rich text file",
+    ".odt": "an OpenDocument text",
+    ".ods": "an OpenDocument sheet",
+    ".odp": "an OpenDocument presentation",
+}
+_NOT_READ_DECLARED = {"message/rfc822": _NOT_READ[".eml"], "application/rtf": _NOT_READ[".rtf"]}
+_MAGIC = (
+    (b"{\\rtf", _NOT_READ[".rtf"]),
+    (b"\x89PNG\r\n\x1a\n", "a PNG image"),
+    (b"\xff\xd8\xff", "a JPEG image"),
+    (b"GIF8", "a GIF image"),
+    (b"II*\0", "a TIFF image"),
+    (b"MM\0*", "a TIFF image"),
+    (b"\x1f\x8b\x08", "a gzip archive"),
+    (b"BZh", "a bzip2 archive"),
+    (b"\xfd7zXZ\0", "an xz archive"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive"),
+    (b"Rar!\x1a\x07", "a RAR archive"),
+    (b"SQLite format 3\0", "an SQLite database"),
+    (b"\x7fELF", "a program"),
+    (b"\0asm", "a program"),
+)
+_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_OLE_KINDS = (
+    ("WordDocument", "an old binary Word document (.doc)", "save it as .docx or PDF"),
+    ("Workbook", "an old binary Excel workbook (.xls)", "save it as .csv"),
+    ("PowerPoint Document", "an old binary PowerPoint presentation (.ppt)", "save it as PDF"),
+    ("__properties_version1.0", _NOT_READ[".msg"], None),
+)
+_ZIP_PARTS = (
+    ("word/", DOCX, None),
+    ("ppt/", None, _NOT_READ[".pptx"]),
+    ("xl/", None, _NOT_READ[".xlsx"]),
+    ("META-INF/container.xml", None, _NOT_READ[".epub"]),
+    ("content.xml", None, "an OpenDocument file"),
+)
+_HEAD_BYTES = 65_536
+_BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
+_CONTROLS = bytes(byte for byte in range(32) if byte not in b"\t\n\f\r\x1b") + b"\x7f"
+_MARKUP_PROLOGUE = rb"(?:\s|<\?xml[^>]*>|<!--.*?-->)*"
+_HTML_START = re.compile(_MARKUP_PROLOGUE + rb"(?:<!doctype\s+html|<html[\s>])", re.I | re.S)
+_XML_START = re.compile(rb"\s*<\?xml\s|" + _MARKUP_PROLOGUE + rb"<(?:rss|feed|rdf:RDF|article)[\s>]", re.S)
+
+
+@dataclass(frozen=True, slots=True)
+class Detected:
+    """The media type that a loader reads, and a notice where the name or the declaration said another."""
+
+    media_type: str
+    notices: tuple[Notice, ...] = ()
+
+
+def detect(path: Path, filename: str | None, declared: str | None) -> Detected:
+    """Return what the file is.
+
+    Raises `EmptyDocument` for no bytes, `UnsupportedMediaType` for what no loader reads and `DamagedDocument` for a
+    container that is cut off.
+    """
+    with path.open("rb") as file:
+        head = file.read(_HEAD_BYTES)
+    if not head:
+        raise EmptyDocument("the file has no bytes")
+    extension = PurePath(filename).suffix.lower() if filename else ""
+    by_name = _BY_EXTENSION.get(extension)
+    by_declaration = _BY_DECLARATION.get((declared or "").split(";")[0].strip().lower())
+    claimed = by_name or by_declaration
+    found = _by_content(path, head, extension, claimed)
+    if found is None:
+        _refuse_what_is_not_read_yet(extension, declared)
+        found = _textual(path, head, claimed)
+    return Detected(found, _mismatch(found, claimed))
+
+
+def _by_content(path: Path, head: bytes, extension: str, claimed: str | None) -> str | None:
+    """Return the type that the first bytes prove, or `None` for some kind of text."""
+    start = head.lstrip(b"\xef\xbb\xbf \t\r\n\0")
+    if start.startswith(b"%PDF-") or (claimed == PDF and b"%PDF-" in head[:1024]):
+        return PDF
+    if head.startswith(_OLE):
+        return _ole(path, claimed)
+    if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
+        return _zip(path, extension)
+    for magic, what in _MAGIC:
+        if head.startswith(magic):
+            raise _unsupported(what)
+    if head[4:8] == b"ftyp" or head[:4] in (b"RIFF", b"OggS") or head.startswith(b"ID3"):
+        raise _unsupported("an audio, video or image file")
+    if _is_binary(head, claimed):
+        if claimed in (PDF, DOCX):
+            raise DamagedDocument(f"the file is named or declared as {claimed}, but its content is something else")
+        raise _unsupported("a binary file of an unknown kind")
+    return None
+
+
+def _ole(path: Path, claimed: str | None) -> str:
+    content = path.read_bytes()
+    if "EncryptedPackage".encode("utf-16-le") in content:
+        if claimed in (DOCX, None):
+            return DOCX
+        raise _unsupported("an encrypted Office file")
+    for entry, what, hint in _OLE_KINDS:
+        if entry.encode("utf-16-le") in content:
+            raise _unsupported(what, hint)
+    raise _unsupported("an old binary Office file", "save it in the present format or as PDF")
+
+
+def _zip(path: Path, extension: str) -> str:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+        if extension in _NOT_READ:
+            raise _unsupported(_NOT_READ[extension]) from error
+        raise DamagedDocument(
+            "the file begins like a ZIP container but is cut off or damaged", hint="send the whole file again"
+        ) from error
+    for part, media_type, what in _ZIP_PARTS:
+        if any(name.startswith(part) for name in names):
+            if media_type:
+                return media_type
+            raise _unsupported(what or "")
+    raise _unsupported("a ZIP archive", "send the files in it one by one")
+
+
+def _is_binary(head: bytes, claimed: str | None) -> bool:
+    if head.startswith(_BYTE_ORDER_MARKS) or _is_wide(head):
+        return False
+    controls = len(head) - len(head.translate(None, _CONTROLS))
+    # Ideographs in UTF-16 without a mark have controls too: a claim of text lets the charset decide.
+    return controls > (0.1 * len(head) + 4 if claimed in _TEXTUAL else 0.02 * len(head) + 1)
+
+
+def _is_wide(head: bytes) -> bool:
+    """Tell UTF-16 and UTF-32 without a mark from binary: zero bytes stand in columns, and few other controls do."""
+    zeros = [head[place::4].count(0) for place in range(4)]
+    in_columns = max(zeros) >= 0.2 * len(head) / 4 and (min(zeros) <= 0.02 * len(head) / 4)
+    others = len(head) - len(head.translate(None, _CONTROLS[1:]))
+    return in_columns and others <= len(head) * 0.05
+
+
+def _refuse_what_is_not_read_yet(extension: str, declared: str | None) -> None:
+    what = _NOT_READ.get(extension) or _NOT_READ_DECLARED.get((declared or "").split(";")[0].strip().lower())
+    if what:
+        raise _unsupported(what)
+
+
+def _textual(path: Path, head: bytes, claimed: str | None) -> str:
+    """Return which text format it is: proven markup, then the claim, then what its first letter suggests."""
+    start = _as_ascii(head)
+    if _HTML_START.match(start):
+        return HTML
+    if claimed in (JSON, JSON_LINES):
+        return _json_kind(path) or claimed or JSON
+    if claimed in _TEXTUAL:
+        return claimed or TEXT
+    if _XML_START.match(start):
+        return XML
+    return (_json_kind(path) if start.lstrip()[:1] in (b"{", b"[") else None) or TEXT
+
+
+def _as_ascii(head: bytes) -> bytes:
+    """Return bytes that patterns of ASCII letters match in UTF-16 too."""
+    return (head.replace(b"\0", b"") if b"\0" in head[:64] else head).lstrip(b"\xef\xbb\xbf\xff\xfe")
+
+
+def _json_kind(path: Path) -> str | None:
+    """Tell one JSON value from one value in each line; `None` where it is neither."""
+    try:
+        text = decode(path.read_bytes()).text
+    except UndecodableText:
+        return None
+    first, _, rest = text.strip().partition("\n")
+    if _is_json(first) and rest.strip():
+        return JSON_LINES
+    return JSON if _is_json(text) else None
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _mismatch(found: str, claimed: str | None) -> tuple[Notice, ...]:
+    """Warn where the name, or else the declaration, says another kind of file."""
+    if claimed in (None, found) or {claimed, found} <= {JSON, JSON_LINES}:
+        return ()
+    detail = f"the file is named or declared as {claimed}, but its content is {found} and was read as that"
+    return (Notice("content_type_mismatch", detail, {"claimed": claimed, "found": found}),)
+
+
+def _unsupported(what: str, hint: str | None = None) -> UnsupportedMediaType:
+    return UnsupportedMediaType(f"the file is {what}, which is not read; read are {READ}", hint=hint)
