@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 
 from app.domain import EmbeddingSpace
 
+FINGERPRINT_TEXT = "The answer stands on page seven of the handbook. 答案写在手册第七页。"
+"""The passage whose vector is a space's fingerprint; changing it makes every stored fingerprint worthless."""
+
 
 @dataclass(frozen=True, slots=True)
 class TokenCounterSpec:
