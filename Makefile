@@ -1,38 +1,47 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
+PIP := $(BIN)/pip --quiet --disable-pip-version-check
 
-.PHONY: run test check format lock openapi clean
+.PHONY: run test check format openapi lock clean
 
-$(STAMP): pyproject.toml requirements.lock
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Footnote needs Python 3.11 or newer; this one is %s. Try: make PYTHON=python3.11" % sys.version.split()[0])'
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
-	@touch $@
-
-run: $(STAMP)  ## Install and serve on http://127.0.0.1:8000
+run: $(VENV)/.installed  ## Install and serve on http://127.0.0.1:8000
 	$(BIN)/footnote serve
 
-test: $(STAMP)  ## Install and pass the whole suite
+test: $(VENV)/.installed-dev  ## Install and pass the whole suite, offline
 	$(BIN)/pytest
 
-check: $(STAMP)  ## Lint, types, import order
+check: $(VENV)/.installed-dev  ## Lint, types, import order
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-format: $(STAMP)
+format: $(VENV)/.installed-dev  ## Format and fix
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-openapi: $(STAMP)
+openapi: $(VENV)/.installed  ## Export the OpenAPI document
 	$(BIN)/footnote openapi > openapi/openapi.json
 
-lock:
-	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --quiet --no-header --output-file requirements.lock
+lock:  ## Pin every dependency anew (needs uv)
+	uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header --quiet \
+		--output-file requirements.lock
+	uv pip compile pyproject.toml --group dev --constraint requirements.lock --universal --python-version 3.11 \
+		--generate-hashes --no-header --quiet --output-file requirements-dev.lock
 
 clean:
 	rm -rf $(VENV) dist build
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit("Footnote needs Python 3.11 or newer, this one is %s; try: make PYTHON=python3.11" % sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml requirements.lock | $(VENV)/bin/python
+	$(PIP) install --require-hashes --requirement requirements.lock
+	$(PIP) install --no-deps --editable .
+	@touch $@
+
+$(VENV)/.installed-dev: requirements-dev.lock $(VENV)/.installed
+	$(PIP) install --require-hashes --requirement requirements-dev.lock
+	@touch $@

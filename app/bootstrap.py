@@ -1,0 +1,86 @@
+"""The only file that constructs long-lived objects; everything else receives them."""
+
+from dataclasses import dataclass
+
+from app.catalog.admin_key import admin_key
+from app.catalog.api_keys import ApiKeys
+from app.catalog.collections import Collections
+from app.catalog.database import Database
+from app.catalog.idempotency import Idempotency
+from app.catalog.jobs import Jobs
+from app.catalog.rate_limits import RateLimits
+from app.indexes.opening import OpenCollections
+from app.indexes.registry import create_index
+from app.inference.port import LanguageModel
+from app.inference.registry import Embedders, create_language_model
+from app.ingestion.ingest import Ingestion
+from app.ingestion.isolation import ParserPool
+from app.settings import Settings
+from app.stores.registry import create_store
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """Everything that lives as long as the process."""
+
+    settings: Settings
+    database: Database
+    collections: Collections
+    api_keys: ApiKeys
+    jobs: Jobs
+    idempotency: Idempotency
+    rate_limits: RateLimits
+    opened: OpenCollections
+    embedders: Embedders
+    language_model: LanguageModel | None
+    ingestion: Ingestion
+
+    def ready(self) -> dict[str, str]:
+        """Return `ok` for the catalog once it has answered a query."""
+        self.jobs.queued_count()
+        return {"catalog": "ok"}
+
+    def close(self) -> None:
+        """Release everything, in the reverse order of its making."""
+        self.ingestion.parsers.close()
+        self.opened.close()
+        self.embedders.close()
+        if self.language_model is not None:
+            self.language_model.close()
+        self.database.close()
+
+
+def build_services(settings: Settings) -> Services:
+    """Construct everything on the settings' data folder, which is made if need be; no model is loaded yet."""
+    settings.data.mkdir(parents=True, exist_ok=True)
+    (settings.data / "spool").mkdir(exist_ok=True)
+    database = Database(settings.data / "catalog.db")
+    database.migrate()
+    collections = Collections(database)
+    jobs = Jobs(
+        database,
+        max_queued=settings.max_queued_jobs,
+        lease_seconds=settings.job_lease_seconds,
+        max_attempts=settings.job_attempts,
+    )
+    opened = OpenCollections(
+        settings.data / "collections",
+        create_store=lambda folder: create_store(folder, settings),
+        create_index=create_index,
+        limit=settings.open_collections,
+    )
+    embedders = Embedders(settings)
+    parsers = ParserPool(settings.parse_processes)
+    return Services(
+        settings=settings,
+        database=database,
+        collections=collections,
+        api_keys=ApiKeys(database, admin_key(settings)[0]),
+        jobs=jobs,
+        idempotency=Idempotency(database, settings.idempotency_hours),
+        rate_limits=RateLimits(),
+        opened=opened,
+        embedders=embedders,
+        language_model=create_language_model(settings),
+        ingestion=Ingestion(settings, collections, jobs, opened, embedders, parsers),
+    )

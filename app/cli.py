@@ -1,0 +1,304 @@
+"""The command line: serve, migrate, key, ingest, search, ask, verify, openapi. It calls the verbs and holds no logic."""
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import uvicorn
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from app.answering.ask import AskOptions
+from app.answering.ask import ask as run_ask
+from app.api.openapi import openapi_document
+from app.bootstrap import Services, build_services
+from app.catalog.admin_key import admin_key
+from app.catalog.collections import Collection
+from app.catalog.principal import Role
+from app.domain import Notice, Passage
+from app.errors import FootnoteError, NotFound
+from app.inference.port import Embedder
+from app.ingestion.collections import create_collection
+from app.ingestion.folder import FolderIngest, scan
+from app.retrieval.plan import build_plan
+from app.retrieval.search import SearchResult
+from app.retrieval.search import search as run_search
+from app.settings import Settings, load_settings
+from app.telemetry import configure_logging
+from app.worker import Worker
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="Footnote: documents in, cited answers out.")
+console = Console()
+errors = Console(stderr=True)
+
+
+class SearchMode(StrEnum):
+    """The legs of a search."""
+
+    HYBRID = "hybrid"
+    DENSE = "dense"
+    KEYWORD = "keyword"
+
+
+CollectionOption = Annotated[str, typer.Option("--collection", "-c", help="The collection's name")]
+
+
+@app.command()
+def serve(
+    host: Annotated[str | None, typer.Option(help="Address to listen on")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on")] = None,
+    workers: Annotated[int | None, typer.Option(help="Server processes")] = None,
+) -> None:
+    """Serve the REST API."""
+    with _told_errors():
+        settings = load_settings()
+        configure_logging(settings.log_level, settings.log_format)
+        settings.data.mkdir(parents=True, exist_ok=True)
+        _show_new_admin_key(settings)
+        uvicorn.run(
+            "app.main:create_app",
+            factory=True,
+            host=host or settings.host,
+            port=settings.port if port is None else port,
+            workers=workers or settings.workers,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=20,
+        )
+
+
+@app.command()
+def migrate() -> None:
+    """Bring the catalog and every collection to the newest schema, and convert the embedded model."""
+    with _services() as services:
+        count = 0
+        for collection in _collections(services):
+            with services.opened.get(collection.id):
+                count += 1
+        model = services.embedders.default_model
+        dimensions = services.embedders.get(model).space.dimensions
+        console.print(f"{count} collections are up to date; {escape(model)} is ready ({dimensions} dimensions)")
+
+
+@app.command()
+def key(
+    name: Annotated[str, typer.Argument(help="What the key is for")],
+    collection: Annotated[list[str], typer.Option("--collection", "-c", help="A collection it opens; repeatable")],
+    role: Annotated[Role, typer.Option(help="What it may do")] = Role.ASK,
+    expires_at: Annotated[datetime | None, typer.Option(help="When it ends (UTC)")] = None,
+) -> None:
+    """Make a key; its secret is printed once."""
+    with _services() as services:
+        ids = [_collection(services, wanted).id for wanted in collection]
+        made, secret = services.api_keys.create(
+            name, collection_ids=ids, role=role, filter=None, expires_at=expires_at, requests_per_minute=None
+        )
+        errors.print(f"key {made.id}: role {made.role.value}; keep the secret, it is not shown again")
+        sys.stdout.write(secret + "\n")
+
+
+@app.command()
+def ingest(
+    paths: Annotated[list[Path], typer.Argument(help="Files and folders")],
+    collection: CollectionOption,
+    sync: Annotated[bool, typer.Option("--sync", help="Also delete documents whose file is gone")] = False,
+) -> None:
+    """Ingest files and folders, recursively; unchanged files cost nothing."""
+    with _services() as services:
+        wanted = _find_or_create(services, collection)
+        found = scan(paths, max_bytes=services.settings.max_upload_bytes)
+        for skipped in found.skipped:
+            errors.print(f"[yellow]skipped[/] {escape(str(skipped.file))}: {escape(skipped.reason)}")
+        with Worker(services).running():
+            outcome = FolderIngest(services.ingestion, services.jobs, wanted, sync=sync).run(found, _Bar())
+        for failure in outcome.failures:
+            errors.print(f"[red]failed[/] {escape(failure.path)}: {failure.code}: {escape(failure.detail)}")
+        counts = ", ".join(f"{count} {name}" for name, count in sorted(outcome.counts.items()))
+        console.print(counts or "nothing to do")
+        if outcome.failures:
+            raise typer.Exit(1)
+
+
+@app.command()
+def search(
+    query: str,
+    collection: CollectionOption,
+    top_k: Annotated[int, typer.Option("--top-k", "-k", help="Passages to show")] = 5,
+    mode: Annotated[SearchMode, typer.Option(help="Which legs search")] = SearchMode.HYBRID,
+) -> None:
+    """Find the passages that answer a query."""
+    with _services() as services:
+        wanted = _collection(services, collection)
+        plan = build_plan(query, services.settings, top_k=top_k, mode=mode.value)
+        with services.opened.get(wanted.id) as opened:
+            result = run_search(opened, _embedder(services, wanted), wanted.name, plan)
+        table = Table("#", "score", "document", "passage", show_lines=True)
+        for passage in result.passages:
+            table.add_row(
+                str(passage.rank), f"{passage.score:.4f}", escape(_place(passage)), escape(_shorten(passage.text))
+            )
+        console.print(table)
+        _tell_warnings(result.warnings)
+
+
+@app.command()
+def ask(
+    question: str,
+    collection: CollectionOption,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON")] = False,
+) -> None:
+    """Answer a question with citations."""
+    with _services() as services:
+        wanted = _collection(services, collection)
+        embedder = _embedder(services, wanted)
+        with services.opened.get(wanted.id) as opened:
+
+            def find(query: str) -> SearchResult:
+                return run_search(opened, embedder, wanted.name, build_plan(query, services.settings, top_k=8))
+
+            answer = run_ask(
+                question,
+                search=find,
+                language_model=services.language_model,
+                embedder=embedder,
+                analyzer=opened.analyzer,
+                options=AskOptions(instructions=wanted.settings.get("instructions")),
+            )
+        if as_json:
+            sys.stdout.write(json.dumps(asdict(answer), ensure_ascii=False, default=str) + "\n")
+            return
+        console.print(escape(answer.text) if answer.answered else f"[yellow]no answer[/]: {answer.reason}")
+        for citation in answer.citations:
+            page = f", page {citation.page}" if citation.page else ""
+            console.print(
+                f"  [{citation.marker}] {escape(citation.document_id)}{page} "
+                f"{citation.start}-{citation.end}: “{escape(_shorten(citation.quote))}”",
+                highlight=False,
+            )
+        _tell_warnings(answer.warnings)
+
+
+@app.command()
+def verify(collection: CollectionOption) -> None:
+    """Compare a collection's store, index and originals."""
+    with _services() as services:
+        differences = services.ingestion.verify(_collection(services, collection))
+        for difference in differences:
+            console.print(escape(json.dumps(difference, ensure_ascii=False)))
+        console.print("clean" if not differences else f"{len(differences)} differences")
+        if differences:
+            raise typer.Exit(1)
+
+
+@app.command()
+def openapi() -> None:
+    """Print the OpenAPI document."""
+    sys.stdout.write(json.dumps(openapi_document(), ensure_ascii=False, indent=2) + "\n")
+
+
+@contextmanager
+def _told_errors() -> Iterator[None]:
+    try:
+        yield
+    except FootnoteError as error:
+        errors.print(f"[red]{error.code}[/]: {escape(error.detail)}")
+        if error.hint:
+            errors.print(f"hint: {escape(error.hint)}")
+        raise typer.Exit(2) from None
+
+
+@contextmanager
+def _services() -> Iterator[Services]:
+    with _told_errors():
+        settings = load_settings()
+        configure_logging("warning" if settings.log_level == "info" else settings.log_level, settings.log_format)
+        services = build_services(settings)
+        try:
+            yield services
+        finally:
+            services.close()
+
+
+def _show_new_admin_key(settings: Settings) -> None:
+    secret, is_new = admin_key(settings)
+    if is_new:
+        errors.print(f"Admin key, shown this once and kept in {settings.data / 'admin.key'}:")
+        errors.print(f"  {secret}", highlight=False)
+
+
+def _collections(services: Services) -> Iterator[Collection]:
+    cursor: str | None = None
+    while True:
+        page, cursor = services.collections.list(ids=None, limit=200, cursor=cursor)
+        yield from page
+        if cursor is None:
+            return
+
+
+def _collection(services: Services, name: str) -> Collection:
+    collection = services.collections.get(name)
+    if collection is None:
+        names = ", ".join(found.name for found in _collections(services)) or "none yet"
+        raise NotFound(f"there is no collection {name!r}", hint=f"there are: {names}")
+    return collection
+
+
+def _find_or_create(services: Services, name: str) -> Collection:
+    collection = services.collections.get(name)
+    if collection is not None:
+        return collection
+    return create_collection(services.ingestion, name, title=None, description=None, settings={})
+
+
+def _embedder(services: Services, collection: Collection) -> Embedder:
+    return services.embedders.get(collection.settings["embedding"]["model"])
+
+
+def _place(passage: Passage) -> str:
+    page = f"\npage {passage.page_start}" if passage.page_start else ""
+    return f"{passage.title or passage.document_id}{page}"
+
+
+def _shorten(text: str, length: int = 300) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= length else flat[: length - 1] + "…"
+
+
+def _tell_warnings(warnings: Sequence[Notice]) -> None:
+    for warning in warnings:
+        errors.print(f"[yellow]{warning.code}[/]: {escape(warning.detail)}")
+
+
+class _Bar:
+    """Show how many files are done."""
+
+    def __init__(self) -> None:
+        self._progress = Progress(
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=errors
+        )
+        self._task = self._progress.add_task("ingesting")
+
+    def __enter__(self) -> "_Bar":
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def __call__(self, done: int, total: int) -> None:
+        self._progress.update(self._task, completed=done, total=total)
+
+
+def main() -> None:
+    """Run the command line."""
+    app()

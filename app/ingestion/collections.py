@@ -1,0 +1,58 @@
+"""Make, change and remove a collection: its row, its folder, its jobs and its keys together."""
+
+from typing import Any
+
+from app.catalog.collections import Collection
+from app.errors import EmbeddingModelMismatch, NotFound
+from app.ingestion.ingest import Ingestion
+
+
+def create_collection(
+    ingestion: Ingestion, name: str, *, title: str | None, description: str | None, settings: dict[str, Any]
+) -> Collection:
+    """Make an empty collection whose embedding model is fixed by name; raise `NameTaken`."""
+    collection = ingestion.collections.create(
+        name, title=title, description=description, settings=with_model(ingestion, settings)
+    )
+    ingestion.opened.create(collection.id)
+    return collection
+
+
+def update_collection(
+    ingestion: Ingestion,
+    collection: Collection,
+    *,
+    title: str | None,
+    description: str | None,
+    settings: dict[str, Any],
+) -> Collection:
+    """Change a collection's words and settings.
+
+    Documents that are there keep their chunks until they are sent again. Raises `EmbeddingModelMismatch` for another
+    model when vectors are stored.
+    """
+    settings = with_model(ingestion, settings)
+    before, after = collection.settings["embedding"]["model"], settings["embedding"]["model"]
+    if before != after:
+        with ingestion.opened.get(collection.id) as opened:
+            if opened.store.embedding_space() is not None:
+                raise EmbeddingModelMismatch(
+                    f"the collection holds vectors of {before} and cannot change to {after}",
+                    hint="make another collection and send the documents there",
+                )
+    return ingestion.collections.update(collection.name, title=title, description=description, settings=settings)
+
+
+def remove_collection(ingestion: Ingestion, collection: Collection) -> None:
+    """Delete a collection with everything that belongs to it; its folder is gone when this returns."""
+    if ingestion.collections.delete(collection.name) is None:
+        raise NotFound(f"there is no collection {collection.name!r}")
+    ingestion.opened.delete(collection.id)
+
+
+def with_model(ingestion: Ingestion, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return settings whose embedding model is named; raise `InvalidRequest` for one that is not available."""
+    embedding = dict(settings.get("embedding") or {})
+    model = embedding.get("model") or ingestion.embedders.default_model
+    ingestion.embedders.get(model)
+    return {**settings, "embedding": embedding | {"model": model}}

@@ -1,0 +1,236 @@
+"""Ingest folders: find their files, give each a stable document id, and drop documents whose file is gone."""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from app.catalog.collections import Collection
+from app.catalog.jobs import Job, Jobs
+from app.domain import And, Condition, Document, Filter, Operator
+from app.errors import FootnoteError, NotFound
+from app.ingestion.ingest import Ingestion
+from app.ingestion.submission import Submission
+from app.stores.port import CollectionStore
+
+PATH_FIELD = "path"
+SOURCE_FIELD = "source"
+"""Metadata fields of every document that comes from a folder: where in it, and which folder."""
+
+PAGE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file to ingest: where it is, its path below the folder that was named, and that folder."""
+
+    file: Path
+    path: str
+    source: str
+
+    @property
+    def document_id(self) -> str:
+        """Return an id that is the same for the same path below the same folder's name, and legal in a URL."""
+        stem = re.sub(r"[^\w.-]+", "-", self.file.name).strip(".-")[:80] or "file"
+        digest = hashlib.sha256(f"{self.source}\0{self.path}".encode("utf-8", "surrogateescape")).hexdigest()
+        return f"{stem}-{digest[:10]}"
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """Return what the document remembers of its file."""
+        return {PATH_FIELD: self.path, SOURCE_FIELD: self.source}
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedFile:
+    """A file that is not ingested, and why."""
+
+    file: Path
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What is below the named paths; `present` holds every path on disk, skipped ones too."""
+
+    files: tuple[FoundFile, ...]
+    skipped: tuple[SkippedFile, ...]
+    sources: tuple[str, ...]
+    present: frozenset[tuple[str, str]]
+
+
+def scan(paths: Iterable[Path], *, max_bytes: int) -> Scan:
+    """Walk folders recursively; skip hidden, empty, oversized and unreadable files, and say so.
+
+    Symbolic links to folders are not followed, so that a loop ends. Raises `NotFound` for a path that does not exist.
+    """
+    files: list[FoundFile] = []
+    skipped: list[SkippedFile] = []
+    sources: list[str] = []
+    present: set[tuple[str, str]] = set()
+    for named in paths:
+        root = named.resolve()
+        if not root.exists():
+            raise NotFound(f"{named} does not exist")
+        folder = root if root.is_dir() else root.parent
+        if root.is_dir():
+            sources.append(str(folder))
+        for file in _walk(root):
+            found = FoundFile(file, file.relative_to(folder).as_posix(), str(folder))
+            present.add((found.source, found.path))
+            reason = _why_skipped(found, max_bytes)
+            if reason is None:
+                files.append(found)
+            else:
+                skipped.append(SkippedFile(file, reason))
+    return Scan(tuple(files), tuple(skipped), tuple(sources), frozenset(present))
+
+
+def missing_documents(store: CollectionStore, found: Scan) -> list[Document]:
+    """Return documents that came from a scanned folder and whose file is no longer there."""
+    missing: list[Document] = []
+    for source in found.sources:
+        for document in _documents_of(store, source):
+            if (source, str(document.metadata.get(PATH_FIELD))) not in found.present:
+                missing.append(document)
+    return missing
+
+
+def _documents_of(store: CollectionStore, source: str) -> Iterator[Document]:
+    from_source: Filter = And(
+        (Condition(SOURCE_FIELD, Operator.EQ, source), Condition(PATH_FIELD, Operator.EXISTS, True))
+    )
+    cursor: str | None = None
+    while True:
+        page = store.list_documents(from_source, limit=PAGE, cursor=cursor)
+        yield from page.data
+        cursor = page.next_cursor
+        if cursor is None:
+            return
+
+
+def _walk(root: Path) -> Iterator[Path]:
+    if root.is_file():
+        yield root
+        return
+    for entry in sorted(root.iterdir()):
+        if entry.is_dir() and not entry.is_symlink() and not entry.name.startswith("."):
+            yield from _walk(entry)
+        else:
+            yield entry
+
+
+def _why_skipped(found: FoundFile, max_bytes: int) -> str | None:
+    if found.file.name.startswith("."):
+        return "hidden"
+    if found.file.is_dir():
+        return "a link to a folder"
+    try:
+        size = found.file.stat().st_size
+        with found.file.open("rb"):
+            pass
+    except OSError as error:
+        return f"unreadable: {error.strerror}"
+    if size == 0:
+        return "empty"
+    if size > max_bytes:
+        return f"{size:,} bytes are more than FOOTNOTE_MAX_UPLOAD_BYTES ({max_bytes:,})"
+    return None
+
+
+class Progress(AbstractContextManager[Any], Protocol):
+    """Hear how many files of how many are done."""
+
+    def __call__(self, done: int, total: int) -> None:
+        """Take note."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FailedFile:
+    """A file that could not be ingested: its path, the error's code and sentence."""
+
+    path: str
+    code: str
+    detail: str
+
+
+@dataclass(slots=True)
+class FolderOutcome:
+    """How many files ended in each way, and those that failed."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    failures: list[FailedFile] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class FolderIngest:
+    """Submit a scan's files to one collection and wait for their jobs, a bounded number at a time."""
+
+    ingestion: Ingestion
+    jobs: Jobs
+    collection: Collection
+    sync: bool = False
+    in_flight: int = 32
+
+    def run(self, found: Scan, progress: Progress) -> FolderOutcome:
+        """Do it and return what became of the files; a failed file stops no other."""
+        outcome = FolderOutcome()
+        waiting: list[tuple[FoundFile, Job]] = []
+        with progress:
+            for number, file in enumerate(found.files):
+                job = self._submit(file, outcome)
+                if job is not None:
+                    waiting.append((file, job))
+                while len(waiting) >= self.in_flight:
+                    self._settle(*waiting.pop(0), outcome)
+                progress(number + 1 - len(waiting), len(found.files))
+            for left, (file, job) in zip(range(len(waiting) - 1, -1, -1), waiting, strict=True):
+                self._settle(file, job, outcome)
+                progress(len(found.files) - left, len(found.files))
+            if self.sync:
+                outcome.counts["deleted"] += self._delete_missing(found)
+        outcome.counts = Counter({name: count for name, count in outcome.counts.items() if count})
+        return outcome
+
+    def _submit(self, file: FoundFile, outcome: FolderOutcome) -> Job | None:
+        try:
+            submitted = self.ingestion.submit(
+                self.collection,
+                Submission(
+                    document_id=file.document_id,
+                    original=self.ingestion.originals(self.collection.id).copy(file.file),
+                    filename=file.file.name,
+                    metadata=file.metadata,
+                ),
+            )
+        except FootnoteError as error:
+            self._fail(file, error.problem(), outcome)
+            return None
+        except OSError as error:
+            self._fail(file, {"code": "unreadable", "detail": error.strerror or str(error)}, outcome)
+            return None
+        if submitted.job is None:
+            outcome.counts[submitted.outcome] += 1
+        return submitted.job
+
+    def _settle(self, file: FoundFile, job: Job, outcome: FolderOutcome) -> None:
+        while not job.is_finished:
+            job = self.jobs.wait(job.id, timeout=60)
+        if job.result is not None:
+            outcome.counts[job.result["outcome"]] += 1
+        else:
+            self._fail(file, job.error or {}, outcome)
+
+    def _fail(self, file: FoundFile, problem: dict[str, Any], outcome: FolderOutcome) -> None:
+        outcome.counts["failed"] += 1
+        outcome.failures.append(FailedFile(file.path, problem.get("code", "unknown"), problem.get("detail", "")))
+
+    def _delete_missing(self, found: Scan) -> int:
+        with self.ingestion.opened.get(self.collection.id) as opened:
+            missing = missing_documents(opened.store, found)
+        return self.ingestion.delete(self.collection, [document.id for document in missing])

@@ -1,0 +1,245 @@
+"""The verb `ingest`: accept a document, change it, delete it. One write path behind every door.
+
+What is accepted becomes a job; `work.py` does it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from app.catalog.collections import Collection, Collections
+from app.catalog.jobs import Job, Jobs
+from app.domain import Document, Filter
+from app.errors import Conflict, EmptyDocument, FootnoteError, NotFound
+from app.indexes.opening import OpenCollection, OpenCollections
+from app.inference.registry import Embedders
+from app.ingestion.isolation import ParserPool
+from app.ingestion.port import JobReport
+from app.ingestion.sources import Original, Originals
+from app.ingestion.submission import (
+    JobPayload,
+    Precondition,
+    Submission,
+    Submitted,
+    etag_of,
+    merge_patch,
+    settings_hash,
+)
+from app.settings import Settings
+from app.stores.port import CollectionStore
+from app.telemetry import counters
+
+UNSET: Final = object()
+"""Stands for a field that a patch does not name, since `None` is a value."""
+
+ALWAYS: Final = Precondition()
+
+DELETE_PAGE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Ingestion:
+    """Accept and work on documents; every method is safe in several processes on one data folder."""
+
+    settings: Settings
+    collections: Collections
+    jobs: Jobs
+    opened: OpenCollections
+    embedders: Embedders
+    parsers: ParserPool
+
+    @property
+    def spool(self) -> Path:
+        """Return the folder where uploads arrive; it shares a file system with the originals."""
+        return self.settings.data / "spool"
+
+    def originals_of(self, opened: OpenCollection) -> Originals:
+        """Return the stored bytes of an open collection."""
+        return Originals(opened.folder / "originals")
+
+    def originals(self, collection_id: str) -> Originals:
+        """Return the stored bytes of a collection."""
+        with self.opened.get(collection_id) as opened:
+            return self.originals_of(opened)
+
+    # --- accept ---
+
+    def submit(self, collection: Collection, submission: Submission, precondition: Precondition = ALWAYS) -> Submitted:
+        """Accept a document: at once where nothing needs embedding, else as a job.
+
+        Raises `PreconditionFailed`, `QueueFull`, and `EmptyDocument` for no bytes at all.
+        """
+        if submission.original.size == 0:
+            raise EmptyDocument("the document has no bytes", hint="send the text or the file itself")
+        fingerprint = settings_hash(collection, submission)
+        etag = etag_of(submission.original.sha256, fingerprint, submission.metadata, submission.expires_at)
+        with self.opened.get(collection.id) as opened:
+            store = opened.store
+            existing = store.document(submission.document_id)
+            precondition.check(submission.document_id, existing)
+            duplicates = _duplicates(store, submission)
+            if existing and existing.version and not self._in_work(collection, submission.document_id):
+                same_content = (
+                    existing.content_hash == submission.original.sha256
+                    and store.settings_hash(submission.document_id) == fingerprint
+                )
+                if same_content and existing.etag == etag:
+                    return Submitted(existing, "unchanged", duplicate_of=duplicates)
+                if same_content:
+                    return Submitted(_update(store, existing, submission, etag), "metadata_updated", None, duplicates)
+            job = self._enqueue(
+                collection, store, submission, JobPayload.of(submission, etag, fingerprint, precondition)
+            )
+            document = store.document(submission.document_id)
+        if document is None:
+            raise NotFound(f"the document {submission.document_id!r} was deleted meanwhile")
+        return Submitted(document, "pending", job, duplicates)
+
+    def update(
+        self,
+        collection: Collection,
+        document_id: str,
+        *,
+        title: Any = UNSET,
+        metadata: Any = UNSET,
+        expires_at: Any = UNSET,
+        precondition: Precondition = ALWAYS,
+    ) -> Submitted:
+        """Change a ready document's title, metadata (JSON merge patch) or expiry without its bytes."""
+        with self.opened.get(collection.id) as opened:
+            existing = opened.store.document(document_id)
+        if existing is None:
+            raise NotFound(f"there is no document {document_id!r} in this collection")
+        if not existing.version or existing.content_hash is None:
+            raise Conflict(
+                f"the document {document_id!r} is {existing.state.value}",
+                hint="wait until it is ready, or send it again",
+            )
+        path = self.originals(collection.id).path(existing.content_hash)
+        extraction = existing.extraction or {}
+        submission = Submission(
+            document_id,
+            Original(existing.content_hash, path.stat().st_size),
+            media_type=extraction.get("declared_media_type"),
+            filename=existing.filename,
+            title=extraction.get("given_title") if title is UNSET else title,
+            metadata=existing.metadata if metadata is UNSET else merge_patch(existing.metadata, metadata),
+            metadata_is_whole=True,
+            expires_at=existing.expires_at if expires_at is UNSET else expires_at,
+        )
+        return self.submit(collection, submission, precondition)
+
+    def retry(self, collection: Collection, document_id: str) -> Job:
+        """Put a document's last failed or cancelled job back into the queue."""
+        jobs, _ = self.jobs.list(None, collection_id=collection.id, document_id=document_id, limit=1, cursor=None)
+        if not jobs:
+            raise NotFound(f"no job of the document {document_id!r} is remembered", hint="send the document again")
+        return self.jobs.retry(jobs[0].id)
+
+    # --- delete ---
+
+    def delete(self, collection: Collection, document_ids: Sequence[str], precondition: Precondition = ALWAYS) -> int:
+        """Delete documents in any state, cancel their jobs, and bring the index up; return how many existed."""
+        with self.opened.get(collection.id) as opened:
+            store = opened.store
+            documents = [found for found in map(store.document, document_ids) if found is not None]
+            for document_id in document_ids:
+                precondition.check(document_id, store.document(document_id))
+            self.jobs.cancel_for_document(collection.id, document_ids)
+            deleted = store.delete_documents(document_ids)
+            opened.catch_up()
+            hashes = [found.content_hash for found in documents if found.content_hash]
+            self.sweep_originals(collection.id, opened, hashes)
+        counters.add("documents_deleted", deleted)
+        return deleted
+
+    def delete_matching(self, collection: Collection, search_filter: Filter) -> int:
+        """Delete every document that the filter lets through; return how many there were."""
+        deleted = 0
+        with self.opened.get(collection.id) as opened:
+            while page := opened.store.list_documents(search_filter, limit=DELETE_PAGE, cursor=None).data:
+                deleted += self.delete(collection, [document.id for document in page])
+        return deleted
+
+    def sweep_originals(self, collection_id: str, opened: OpenCollection, candidates: list[str] | None = None) -> int:
+        """Delete originals that no document, version or waiting job refers to."""
+        if candidates is not None and not candidates:
+            return 0
+        needed = set(opened.store.content_hashes()) | self.jobs.unfinished_originals(collection_id)
+        return self.originals_of(opened).remove_unless(needed.__contains__, candidates)
+
+    # --- look after ---
+
+    def verify(self, collection: Collection) -> list[dict[str, Any]]:
+        """Return every difference between store, index and originals."""
+        with self.opened.get(collection.id) as opened:
+            opened.catch_up()
+            missing = [
+                {
+                    "kind": "missing_original",
+                    "document_id": None,
+                    "chunk_id": None,
+                    "detail": f"the original {digest} is not stored",
+                }
+                for digest in opened.store.content_hashes()
+                if not (opened.folder / "originals" / digest).is_file()
+            ]
+            return [*opened.store.verify(), *opened.verify(), *missing]
+
+    def rebuild(self, collection: Collection) -> Job:
+        """Queue a job that makes the index anew from the store, with no model call."""
+        return self.jobs.enqueue(
+            "rebuild", collection_id=collection.id, collection=collection.name, document_id=None, payload={}
+        )
+
+    def run_rebuild(self, opened: OpenCollection, report: JobReport) -> dict[str, Any]:
+        """Do a `rebuild` job."""
+        report.stage("index")
+        opened.rebuild()
+        return {"chunks": opened.store.stats().chunks}
+
+    # --- inside ---
+
+    def _in_work(self, collection: Collection, document_id: str) -> bool:
+        return bool(self.jobs.unfinished(collection.id, document_id))
+
+    def _enqueue(
+        self, collection: Collection, store: CollectionStore, submission: Submission, payload: JobPayload
+    ) -> Job:
+        was_known = store.document(submission.document_id) is not None
+        store.register_document(
+            submission.document_id,
+            title=submission.title or "",
+            metadata=submission.metadata,
+            media_type=submission.media_type or "application/octet-stream",
+            filename=submission.filename,
+        )
+        try:
+            return self.jobs.enqueue(
+                "ingest",
+                collection_id=collection.id,
+                collection=collection.name,
+                document_id=submission.document_id,
+                payload=asdict(payload),
+            )
+        except FootnoteError:
+            if not was_known:
+                store.delete_documents([submission.document_id])
+            raise
+
+
+def _duplicates(store: CollectionStore, submission: Submission) -> tuple[str, ...]:
+    same = store.documents_with_content(submission.original.sha256)
+    return tuple(found for found in same if found != submission.document_id)
+
+
+def _update(store: CollectionStore, existing: Document, submission: Submission, etag: str) -> Document:
+    found = {} if submission.metadata_is_whole else (existing.extraction or {}).get("metadata", {})
+    return store.update_document(
+        existing.id,
+        etag=etag,
+        title=existing.title,
+        metadata={**found, **submission.metadata},
+        expires_at=submission.expires_at,
+    )

@@ -1,0 +1,99 @@
+"""Keep uploaded bytes by their hash, so that a document can be read again and nothing accepted is lost."""
+
+import hashlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.errors import NotFound
+
+READ_SIZE = 1 << 20
+ADOPTION_GRACE_SECONDS = 60.0
+"""A file touched within this time may belong to a request that has not written its job yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """Stored bytes: their SHA-256 in hex and their number."""
+
+    sha256: str
+    size: int
+
+
+class Originals:
+    """The `originals/` folder of one collection; a file's name is the SHA-256 of its bytes."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def adopt(self, file: Path) -> Original:
+        """Move a finished file in and make it durable; `file` must be on the same file system."""
+        digest, size = hashlib.sha256(), 0
+        with file.open("rb") as stream:
+            while block := stream.read(READ_SIZE):
+                digest.update(block)
+                size += len(block)
+            os.fsync(stream.fileno())
+        target = self._folder / digest.hexdigest()
+        file.replace(target)
+        # An equal file that was there already gets a fresh time, which keeps `remove_unless` away from it.
+        os.utime(target)
+        _sync_folder(self._folder)
+        return Original(digest.hexdigest(), size)
+
+    def write(self, data: bytes) -> Original:
+        """Store bytes that are in memory and make them durable."""
+        descriptor, name = tempfile.mkstemp(prefix=".incoming-", dir=self._existing_folder())
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
+        return self.adopt(Path(name))
+
+    def copy(self, file: Path) -> Original:
+        """Store the bytes of a file that stays where it is; equal bytes are not copied again."""
+        with file.open("rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        stored = self._folder / digest
+        if stored.is_file():
+            os.utime(stored)
+            return Original(digest, stored.stat().st_size)
+        descriptor, name = tempfile.mkstemp(prefix=".incoming-", dir=self._existing_folder())
+        with os.fdopen(descriptor, "wb") as target, file.open("rb") as source:
+            shutil.copyfileobj(source, target, READ_SIZE)
+        return self.adopt(Path(name))
+
+    def path(self, sha256: str) -> Path:
+        """Return where the bytes are; raise `NotFound` when they are gone."""
+        path = self._folder / sha256
+        if not path.is_file():
+            raise NotFound("the original of this document is no longer stored", hint="send the document again")
+        return path
+
+    def remove_unless(self, is_needed: Callable[[str], bool], candidates: list[str] | None = None) -> int:
+        """Delete stored bytes that nothing needs and nobody has just sent; return how many files went."""
+        removed = 0
+        names = candidates if candidates is not None else [path.name for path in self._folder.iterdir()]
+        newest = time.time() - ADOPTION_GRACE_SECONDS
+        for name in names:
+            path = self._folder / name
+            if path.is_file() and path.stat().st_mtime < newest and not is_needed(name):
+                path.unlink(missing_ok=True)
+                removed += 1
+        return removed
+
+    def _existing_folder(self) -> Path:
+        # Never made here: a write that comes after its collection's deletion must not bring the folder back.
+        if not self._folder.is_dir():
+            raise NotFound("the collection was deleted")
+        return self._folder
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,161 @@
+"""What a caller sends in, whether it changes anything, and whether its preconditions hold."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any
+
+from app.catalog.collections import Collection
+from app.catalog.jobs import Job
+from app.domain import ChunkingOptions, Document, Metadata
+from app.errors import PreconditionFailed
+from app.ingestion.sources import Original
+
+PIPELINE_VERSION = 1
+"""Raised when loaders, chunkers or contexts change what they make of equal bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A document as it was sent; `media_type` is what the caller declared, if anything.
+
+    Metadata found in the file itself is added to `metadata` unless `metadata_is_whole`.
+    """
+
+    document_id: str
+    original: Original
+    media_type: str | None = None
+    filename: str | None = None
+    title: str | None = None
+    metadata: Metadata = field(default_factory=dict)
+    metadata_is_whole: bool = False
+    expires_at: datetime | None = None
+    password: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class JobPayload:
+    """A submission as its job keeps it: JSON values only. The catalog wipes `password` when the job ends."""
+
+    original: str
+    etag: str
+    settings_hash: str
+    media_type: str | None
+    filename: str | None
+    title: str | None
+    metadata: dict[str, Any]
+    metadata_is_whole: bool
+    expires_at: str | None
+    if_match: str | None
+    create_only: bool
+    password: str | None = field(repr=False)
+
+    @classmethod
+    def of(cls, submission: Submission, etag: str, settings: str, precondition: "Precondition") -> "JobPayload":
+        """Return what the job of a submission must know."""
+        return cls(
+            original=submission.original.sha256,
+            etag=etag,
+            settings_hash=settings,
+            media_type=submission.media_type,
+            filename=submission.filename,
+            title=submission.title,
+            metadata=dict(submission.metadata),
+            metadata_is_whole=submission.metadata_is_whole,
+            expires_at=submission.expires_at.isoformat() if submission.expires_at else None,
+            if_match=precondition.if_match,
+            create_only=precondition.create_only,
+            password=submission.password,
+        )
+
+    @property
+    def expires(self) -> datetime | None:
+        """Return when the document expires."""
+        return datetime.fromisoformat(self.expires_at) if self.expires_at else None
+
+    @property
+    def precondition(self) -> "Precondition":
+        """Return what must hold when the version is written, not only when it was sent."""
+        return Precondition(self.if_match, self.create_only)
+
+
+@dataclass(frozen=True, slots=True)
+class Precondition:
+    """`if_match` is an etag that must be the document's; `create_only` refuses an existing document."""
+
+    if_match: str | None = None
+    create_only: bool = False
+
+    def check(self, document_id: str, existing: Document | None) -> None:
+        """Raise `PreconditionFailed` if it does not hold."""
+        if self.create_only and existing is not None:
+            raise PreconditionFailed(f"the document {document_id!r} exists already")
+        if self.if_match is None or (existing is not None and self.if_match in ("*", existing.etag)):
+            return
+        present = existing.etag if existing else None
+        raise PreconditionFailed(
+            f"the document {document_id!r} has the etag {present}, not {self.if_match}",
+            hint="read the document again and repeat the change on what it is now",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """What became of a submission: `outcome` is `pending` while `job` works on it."""
+
+    document: Document
+    outcome: str
+    job: Job | None = None
+    duplicate_of: tuple[str, ...] = ()
+
+
+def chunking_options(collection: Collection) -> ChunkingOptions:
+    """Return how this collection cuts its texts."""
+    return ChunkingOptions(**collection.settings.get("chunking", {}))
+
+
+def settings_hash(collection: Collection, submission: Submission) -> str:
+    """Return a hash of everything but the bytes that decides what the pipeline makes of them."""
+    return _hash(
+        {
+            "pipeline": PIPELINE_VERSION,
+            "chunking": asdict(chunking_options(collection)),
+            "normalisation": collection.settings.get("normalisation", {}),
+            "embedding": collection.settings["embedding"]["model"],
+            "media_type": submission.media_type,
+            "filename": submission.filename,
+            "title": submission.title,
+        }
+    )
+
+
+def etag_of(content_hash: str, settings: str, metadata: Metadata, expires_at: datetime | None) -> str:
+    """Return a strong entity tag: equal for equal bytes, metadata and settings, in any collection."""
+    state = {
+        "content": content_hash,
+        "settings": settings,
+        "metadata": metadata,
+        "expires_at": expires_at.isoformat() if expires_at else None,
+    }
+    return f'"sha256-{_hash(state)[:40]}"'
+
+
+def merge_patch(target: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    """Apply a JSON merge patch (RFC 7396): `null` removes a member."""
+    merged = dict(target)
+    for name, value in patch.items():
+        if value is None:
+            merged.pop(name, None)
+        elif isinstance(value, Mapping):
+            below = merged.get(name)
+            merged[name] = merge_patch(below if isinstance(below, Mapping) else {}, value)
+        else:
+            merged[name] = value
+    return merged
+
+
+def _hash(value: Mapping[str, Any]) -> str:
+    encoded = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(encoded.encode("ascii")).hexdigest()

@@ -1,0 +1,179 @@
+"""Do an ingest job: load and cut in a child process, embed in batches, write one transaction.
+
+The version that is ready answers until the new one is committed, and stays when anything fails.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from app.catalog.collections import Collection
+from app.catalog.jobs import Job
+from app.domain import Document
+from app.errors import Cancelled, EmbeddingModelMismatch, FootnoteError
+from app.indexes.opening import OpenCollection
+from app.inference.port import Embedder
+from app.inference.registry import same_space
+from app.ingestion.embedding import EmbeddedChunks, embed_chunks
+from app.ingestion.ingest import Ingestion
+from app.ingestion.port import JobReport, LoadLimits, Prepared, PrepareRequest
+from app.ingestion.submission import JobPayload, chunking_options
+from app.settings import Settings
+from app.stores.port import CollectionStore, PreparedDocument
+from app.telemetry import counters
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """One job with everything it works on."""
+
+    ingestion: Ingestion
+    collection: Collection
+    opened: OpenCollection
+    document_id: str
+    payload: JobPayload
+    report: JobReport
+
+    @property
+    def store(self) -> CollectionStore:
+        return self.opened.store
+
+
+def run_ingest(ingestion: Ingestion, opened: OpenCollection, job: Job, report: JobReport) -> dict[str, Any]:
+    """Do the job up to the committed version and return its result; the caller then brings the index up.
+
+    Raises the `FootnoteError` that says why it failed, after the document's state tells the same.
+    """
+    collection = ingestion.collections.by_id(job.collection_id)
+    if collection is None or job.document_id is None:
+        raise Cancelled("the collection was deleted")
+    task = _Task(ingestion, collection, opened, job.document_id, JobPayload(**job.payload), report)
+    registration = task.store.register_document(
+        task.document_id,
+        title=task.payload.title or "",
+        metadata=task.payload.metadata,
+        media_type=task.payload.media_type or "application/octet-stream",
+        filename=task.payload.filename,
+    )
+    try:
+        # A delete cancels its document's jobs before it deletes, so one that came before `register_document` shows here.
+        report.stage("load")
+        return _work(task, job, registration)
+    except Cancelled:
+        _forget(task)
+        raise
+    except FootnoteError as error:
+        task.store.set_state(task.document_id, registration, "failed", error.problem(), error.extra.get("report"))
+        raise
+
+
+def _work(task: _Task, job: Job, registration: int) -> dict[str, Any]:
+    before = task.store.document(task.document_id)
+    if before and before.version and before.etag == task.payload.etag:
+        # Either it was sent twice, or an earlier attempt died between its commit and its end.
+        first_time = "created" if before.version == 1 else "updated"
+        return _result(task, before, "unchanged" if job.attempt == 1 else first_time, embedded=0)
+    # Checked again here, where jobs of one document run one after the other: of two writers one must lose.
+    task.payload.precondition.check(task.document_id, before if before and before.version else None)
+    task.store.set_state(task.document_id, registration, "processing")
+    embedder = _embedder(task)
+    prepared = task.ingestion.parsers.prepare(_request(task, embedder))
+    embedded = embed_chunks(prepared.chunks, store=task.store, embedder=embedder, report=task.report)
+    task.report.stage("write")
+    document = task.store.replace_document(_version(task, registration, prepared, embedded))
+    task.store.drop_staged(job.id)
+    counters.add("documents_ingested")
+    outcome = "updated" if before and before.version else "created"
+    return _result(task, document, outcome, embedded=embedded.embedded)
+
+
+def _embedder(task: _Task) -> Embedder:
+    """Return the collection's embedder, whose space becomes the collection's with its first document."""
+    embedder = task.ingestion.embedders.get(task.collection.settings["embedding"]["model"])
+    fixed = task.store.embedding_space()
+    if fixed is None:
+        task.store.set_embedding_space(embedder.space)
+    elif not same_space(fixed, embedder.space):
+        raise EmbeddingModelMismatch(
+            f"the collection holds vectors of {fixed.model} ({fixed.dimensions} dimensions), "
+            f"the service now embeds with {embedder.space.model} ({embedder.space.dimensions})",
+            hint="configure the model that the collection was made with",
+        )
+    return embedder
+
+
+def _request(task: _Task, embedder: Embedder) -> PrepareRequest:
+    return PrepareRequest(
+        path=task.ingestion.originals_of(task.opened).path(task.payload.original),
+        declared=task.payload.media_type,
+        filename=task.payload.filename,
+        password=task.payload.password,
+        title=task.payload.title,
+        chunking=chunking_options(task.collection),
+        token_counter=embedder.token_counter,
+        window_tokens=embedder.window_tokens,
+        limits=load_limits(task.ingestion.settings),
+    )
+
+
+def load_limits(settings: Settings) -> LoadLimits:
+    """Return what parsing one file may cost."""
+    return LoadLimits(
+        max_pages=settings.max_pages,
+        max_characters=settings.max_characters,
+        max_chunks=settings.max_chunks,
+        parse_timeout_seconds=settings.parse_timeout_seconds,
+        parse_memory_bytes=settings.parse_memory_bytes,
+    )
+
+
+def _version(task: _Task, registration: int, prepared: Prepared, embedded: EmbeddedChunks) -> PreparedDocument:
+    payload, extraction = task.payload, prepared.extraction
+    found = {} if payload.metadata_is_whole else dict(extraction.metadata)
+    report = extraction.report() | {"declared_media_type": payload.media_type, "given_title": payload.title}
+    if extraction.metadata:
+        report["metadata"] = dict(extraction.metadata)
+    return PreparedDocument(
+        id=task.document_id,
+        registration=registration,
+        etag=payload.etag,
+        title=payload.title or extraction.title or payload.filename or "",
+        metadata=found | payload.metadata,
+        source_type=extraction.source_type,
+        media_type=extraction.media_type,
+        filename=payload.filename,
+        content_hash=payload.original,
+        settings_hash=payload.settings_hash,
+        text=extraction.text,
+        pages=extraction.pages,
+        extraction=report,
+        warnings=extraction.warnings,
+        expires_at=payload.expires,
+        chunks=prepared.chunks,
+        vectors=embedded.vectors,
+    )
+
+
+def _result(task: _Task, document: Document, outcome: str, *, embedded: int) -> dict[str, Any]:
+    same = task.store.documents_with_content(task.payload.original)
+    return {
+        "outcome": outcome,
+        "version": document.version,
+        "etag": document.etag,
+        "chunks": {
+            "total": document.chunk_count,
+            "embedded": embedded,
+            "reused": document.chunk_count - embedded,
+        },
+        "duplicate_of": [found for found in same if found != document.id],
+        "warnings": [dict(warning) for warning in document.warnings],
+    }
+
+
+def _forget(task: _Task) -> None:
+    """Drop what a cancelled job alone has made: a document that never had a version and that no other job works on."""
+    document = task.store.document(task.document_id)
+    if document is None or document.version:
+        return
+    others = task.ingestion.jobs.unfinished(task.collection.id, task.document_id)
+    if all(job.id == task.report.job_id for job in others):
+        task.store.delete_documents([task.document_id])

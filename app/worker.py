@@ -1,0 +1,314 @@
+"""Claim the next job and hand it to the verb that knows it; progress, cancel, lease, and the end of each job.
+
+Threads of one process: some that work on jobs, one that renews leases and hears of cancellations, and one that brings
+indexes up for several finished documents at once, since a commit costs the same for one document as for twenty.
+"""
+
+import logging
+import queue
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from app.bootstrap import Services
+from app.catalog.claims import attempts_exhausted
+from app.catalog.jobs import Job, ProcessOwner
+from app.errors import Cancelled, FootnoteError
+from app.ingestion.work import run_ingest
+from app.telemetry import counters
+
+log = logging.getLogger(__name__)
+
+POLL_SECONDS = 0.5
+"""How late a job that another process queued may be seen."""
+
+HEARTBEAT_SECONDS = 1.0
+PROGRESS_SECONDS = 0.25
+MAINTENANCE_SECONDS = 300.0
+
+
+class _Stopping(Exception):  # noqa: N818 - not an error: the process ends and the job goes back to the queue
+    """The worker stops at the next safe point."""
+
+
+class Report:
+    """Tell the catalog how a job goes, at most four times a second, and learn whether it was cancelled."""
+
+    def __init__(self, services: Services, job: Job, owner: str, stopping: threading.Event) -> None:
+        self._services, self._job, self._owner, self._stopping = services, job, owner, stopping
+        self.cancelled = threading.Event()
+        self._stage: str | None = None
+        self._total: int | None = None
+        self._unit: str | None = None
+        self._began = time.perf_counter()
+        self._told = self._began
+        self._timings: dict[str, float] = {}
+
+    @property
+    def job_id(self) -> str:
+        """Return the job's id."""
+        return self._job.id
+
+    @property
+    def attempt(self) -> int:
+        """Return which attempt this is, from 1."""
+        return self._job.attempt
+
+    def stage(self, name: str, total: int | None = None, unit: str | None = None) -> None:
+        """Begin a stage; raise `Cancelled` if the job was cancelled before it."""
+        self._end_stage()
+        self._stage, self._total, self._unit = name, total, unit
+        self._tell(0, force=False)
+        if not self.cancelled.is_set() and name == "load":
+            # The one place where a cancellation must not be seen late: see `run_ingest`.
+            current = self._services.jobs.get(self.job_id)
+            if current is None or current.cancel_requested:
+                self.cancelled.set()
+        self._check()
+
+    def advance(self, done: int) -> None:
+        """Say how much of the stage is done; raise `Cancelled` if the job was cancelled."""
+        self._tell(done, force=done == self._total)
+        self._check()
+
+    def timings_ms(self) -> dict[str, float]:
+        """Return the milliseconds of each stage that has ended."""
+        return dict(self._timings)
+
+    @property
+    def current_stage(self) -> str | None:
+        """Return the stage the job is in."""
+        return self._stage
+
+    def end(self) -> dict[str, float]:
+        """End the last stage and return every stage's milliseconds."""
+        self._end_stage()
+        return self.timings_ms()
+
+    def _end_stage(self) -> None:
+        now = time.perf_counter()
+        if self._stage is not None:
+            self._timings[self._stage] = round(self._timings.get(self._stage, 0.0) + (now - self._began) * 1000, 2)
+        self._began, self._stage = now, None
+
+    def _tell(self, done: int, *, force: bool) -> None:
+        now = time.perf_counter()
+        stage_is_long = now - self._began > PROGRESS_SECONDS
+        if self._stage is None or (now - self._told < PROGRESS_SECONDS and not (force and stage_is_long)):
+            return
+        self._told = now
+        self._services.jobs.progress(
+            self.job_id, self._owner, stage=self._stage, done=done, total=self._total, unit=self._unit
+        )
+
+    def _check(self) -> None:
+        if self.cancelled.is_set():
+            raise Cancelled("the job was cancelled")
+        if self._stopping.is_set():
+            raise _Stopping
+
+
+@dataclass(slots=True)
+class _Written:
+    """A job whose version is committed and waits for the index."""
+
+    job: Job
+    report: Report
+    result: dict[str, Any]
+
+
+@dataclass(slots=True)
+class Worker:
+    """Work on jobs in this process until it is stopped."""
+
+    services: Services
+    _stopping: threading.Event = field(default_factory=threading.Event)
+    _threads: list[threading.Thread] = field(default_factory=list)
+    _running: dict[str, Report] = field(default_factory=dict)
+    _written: "queue.SimpleQueue[_Written | None]" = field(default_factory=queue.SimpleQueue)
+    _owner: ProcessOwner | None = None
+    _embedder_state: str = "ok"
+
+    def checks(self) -> dict[str, str]:
+        """Return `ok`, or what is wrong, for the worker's threads and the embedded model."""
+        alive = bool(self._threads) and all(thread.is_alive() for thread in self._threads)
+        return {"worker": "ok" if alive else "stopped", "embedder": self._embedder_state}
+
+    def start(self) -> None:
+        """Take back what dead processes left, then begin to work."""
+        self._owner = ProcessOwner(self.services.settings.data / "workers")
+        released = self.services.jobs.release_owners(self._owner.is_dead)
+        if released:
+            log.warning("took back jobs of processes that died", extra={"jobs": released})
+        loops = [("index", self._bring_indexes_up), ("heartbeat", self._renew), ("maintenance", self._maintain)]
+        loops += [(f"ingest-{number}", self._work) for number in range(self.services.settings.ingest_threads)]
+        # Not one of the loops: it ends.
+        threading.Thread(target=self._warm_up, name="footnote-warm-up", daemon=True).start()
+        for name, loop in loops:
+            thread = threading.Thread(target=loop, name=f"footnote-{name}", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def stop(self, timeout: float = 20.0) -> None:
+        """Stop at the next safe points; unfinished jobs go back to the queue."""
+        self._stopping.set()
+        with self.services.jobs.wake:
+            self.services.jobs.wake.notify_all()
+        deadline = time.monotonic() + timeout
+        for thread in self._threads:
+            if thread.name.startswith("footnote-ingest"):
+                thread.join(max(0.1, deadline - time.monotonic()))
+        self._written.put(None)
+        for thread in self._threads:
+            thread.join(max(0.1, deadline - time.monotonic()))
+        self._threads.clear()
+        if self._owner is not None:
+            self._owner.close()
+
+    @contextmanager
+    def running(self) -> Iterator["Worker"]:
+        """Work inside a `with` block."""
+        self.start()
+        try:
+            yield self
+        finally:
+            self.stop()
+
+    @property
+    def _owner_id(self) -> str:
+        assert self._owner is not None  # noqa: S101 - set before any thread starts
+        return self._owner.id
+
+    # --- threads ---
+
+    def _warm_up(self) -> None:
+        """Load the embedded model before the first request needs it; a remote one is left alone until it is used."""
+        if self.services.settings.embedder != "local":
+            return
+        self._embedder_state = "loading"
+        try:
+            embedders = self.services.embedders
+            embedders.get(embedders.default_model).embed_queries(["warm up"])
+        except FootnoteError as error:
+            log.error("the embedded model cannot be loaded: %s", error.detail, extra={"code": error.code})  # noqa: TRY400
+            self._embedder_state = error.code
+        else:
+            self._embedder_state = "ok"
+
+    def _work(self) -> None:
+        jobs = self.services.jobs
+        while not self._stopping.is_set():
+            job = jobs.claim(self._owner_id)
+            if job is None:
+                with jobs.wake:
+                    jobs.wake.wait(POLL_SECONDS)
+                continue
+            report = Report(self.services, job, self._owner_id, self._stopping)
+            self._running[job.id] = report
+            self._attempt(job, report)
+
+    def _attempt(self, job: Job, report: Report) -> None:
+        """Work on one job; whatever goes wrong ends this job and no other."""
+        if job.exhausted:
+            self._finish(job, report, "failed", error=attempts_exhausted(self.services.settings.job_attempts))
+            return
+        try:
+            with self.services.opened.get(job.collection_id) as opened:
+                if job.kind == "ingest":
+                    result = run_ingest(self.services.ingestion, opened, job, report)
+                    report.stage("index")
+                    self._written.put(_Written(job, report, result))
+                    return
+                result = self.services.ingestion.run_rebuild(opened, report)
+                self._finish(job, report, "succeeded", result=result)
+        except _Stopping:
+            self.services.jobs.requeue(job.id, self._owner_id)
+            self._running.pop(job.id, None)
+        except Cancelled as error:
+            self._finish(job, report, "cancelled", error=error)
+        except FootnoteError as error:
+            self._finish(job, report, "failed", error=error)
+        except Exception:
+            log.exception("a job met a bug", extra={"job_id": job.id, "kind": job.kind})
+            self._finish(job, report, "failed", error=_bug())
+
+    def _bring_indexes_up(self) -> None:
+        while (first := self._written.get()) is not None:
+            waiting = [first]
+            while not self._written.empty():
+                item = self._written.get()
+                if item is None:
+                    self._written.put(None)
+                    break
+                waiting.append(item)
+            by_collection: dict[str, list[_Written]] = defaultdict(list)
+            for item in waiting:
+                by_collection[item.job.collection_id].append(item)
+            for collection_id, items in by_collection.items():
+                self._bring_up(collection_id, items)
+
+    def _bring_up(self, collection_id: str, items: list[_Written]) -> None:
+        error: FootnoteError | None = None
+        try:
+            with self.services.opened.get(collection_id) as opened:
+                opened.catch_up()
+        except FootnoteError as failure:
+            error = failure
+        except Exception:
+            log.exception("an index could not follow its store", extra={"collection_id": collection_id})
+            error = _bug()
+        for item in items:
+            if error is None:
+                self._finish(item.job, item.report, "succeeded", result=item.result)
+            else:
+                self._finish(item.job, item.report, "failed", error=error)
+
+    def _finish(
+        self,
+        job: Job,
+        report: Report,
+        state: str,
+        *,
+        result: dict[str, Any] | None = None,
+        error: FootnoteError | None = None,
+    ) -> None:
+        stage = report.current_stage
+        timings = report.end()
+        problem = None if error is None else error.problem() | {"stage": stage}
+        self.services.jobs.finish(
+            job.id,
+            self._owner_id,
+            state,
+            error=problem,
+            result=None if result is None else result | {"timings_ms": timings},
+            stages=[{"name": name, "ms": ms} for name, ms in timings.items()],
+        )
+        self._running.pop(job.id, None)
+        counters.add(f"jobs_{state}")
+        log.info(
+            "job ended",
+            extra={"job_id": job.id, "kind": job.kind, "state": state, "code": error.code if error else None}
+            | {f"{name}_ms": ms for name, ms in timings.items()},
+        )
+
+    def _renew(self) -> None:
+        while not self._stopping.wait(HEARTBEAT_SECONDS):
+            if self._running:
+                for job_id in self.services.jobs.heartbeat(self._owner_id):
+                    report = self._running.get(job_id)
+                    if report is not None:
+                        report.cancelled.set()
+
+    def _maintain(self) -> None:
+        while not self._stopping.wait(MAINTENANCE_SECONDS):
+            before = datetime.now(UTC) - timedelta(days=self.services.settings.job_retention_days)
+            self.services.jobs.remove_finished(before)
+
+
+def _bug() -> FootnoteError:
+    return FootnoteError("an unexpected error ended this job", hint="the service's log has the trace; report it")

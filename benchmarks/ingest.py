@@ -1,0 +1,108 @@
+"""Measure the embedded model alone and the whole ingest over HTTP, on the same passages.
+
+    python benchmarks/ingest.py --passages 400
+
+Prints the model's raw passages a second, the ingest's, their ratio, and the time of one query.
+"""
+
+import argparse
+import gzip
+import json
+import statistics
+import time
+from pathlib import Path
+
+from app.inference.port import Embedder
+from app.inference.registry import Embedders
+from app.inference.token_counter import load_token_counter
+from app.settings import load_settings
+from serving import models_folder, serve
+
+SCALE = Path(__file__).parent.parent.parent / "shared" / "data" / "scale_120k.jsonl.gz"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--passages", type=int, default=400)
+    parser.add_argument("--tokens", type=int, default=120, help="length of a passage")
+    parser.add_argument("--per-document", type=int, default=40, help="passages in one document")
+    options = parser.parse_args()
+    embedders = Embedders(load_settings({"FOOTNOTE_MODELS": str(models_folder())}))
+    embedder = embedders.get(embedders.default_model)
+    passages = passages_of(embedder, options.passages * 2, options.tokens)
+    raw = raw_rate(embedder, passages[: options.passages])
+    query = query_milliseconds(embedder)
+    whole = ingest_rate(passages[options.passages :], options.per_document)
+    again = raw_rate(embedder, passages[options.passages :])
+    best_raw = (raw + again) / 2
+    print(f"{options.passages} passages of {options.tokens} tokens")
+    print(f"model alone   {best_raw:7.1f} passages/s  (before {raw:.1f}, after {again:.1f})")
+    print(f"whole ingest  {whole:7.1f} passages/s  ({whole / best_raw:.0%} of the model alone)")
+    print(f"one query     {query:7.2f} ms")
+
+
+def passages_of(embedder: Embedder, count: int, tokens: int) -> list[str]:
+    """Return different texts of about `tokens` tokens, cut from real ones."""
+    counted = load_token_counter(embedder.token_counter)
+    found: list[str] = []
+    with gzip.open(SCALE, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            words = json.loads(line)["text"].split()
+            text = " ".join(words)
+            if counted(text) < tokens or len(words) < tokens // 3:
+                continue
+            low, high = 1, len(words)
+            while low < high:
+                middle = (low + high + 1) // 2
+                low, high = (middle, high) if counted(" ".join(words[:middle])) <= tokens else (low, middle - 1)
+            found.append(" ".join(words[:low]))
+            if len(found) == count:
+                return found
+    raise SystemExit("too few texts")
+
+
+def raw_rate(embedder: Embedder, passages: list[str]) -> float:
+    embedder.embed_passages(["warm up " * 20])
+    begin = time.perf_counter()
+    # A marker of its own makes each text new to the cache.
+    embedder.embed_passages([f"{text} {begin}" for text in passages])
+    return len(passages) / (time.perf_counter() - begin)
+
+
+def query_milliseconds(embedder: Embedder) -> float:
+    times = []
+    for number in range(50):
+        begin = time.perf_counter()
+        embedder.embed_queries([f"how many days of parental leave in case {number}"])
+        times.append((time.perf_counter() - begin) * 1000)
+    return statistics.median(times)
+
+
+def ingest_rate(passages: list[str], per_document: int) -> float:
+    """Return passages a second from the first byte sent to the last document ready; one paragraph is one chunk."""
+    longest = max(map(len, passages))
+    with serve() as served, served.client() as client:
+        body = {"chunking": {"strategy": "recursive", "size": longest, "overlap": 0}}
+        client.put("/v1/collections/bench", json=body).raise_for_status()
+        client.post("/v1/collections/bench/search", json={"query": "warm up"}).raise_for_status()
+        begin = time.perf_counter()
+        documents = [
+            {"id": f"d{start}", "text": "\n\n".join(passages[start : start + per_document])}
+            for start in range(0, len(passages), per_document)
+        ]
+        client.post("/v1/collections/bench/documents", json={"documents": documents}).raise_for_status()
+        while True:
+            stats = client.get("/v1/collections/bench/stats").json()
+            if stats["documents"].get("ready", 0) == len(documents):
+                break
+            if stats["documents"].get("failed", 0):
+                raise SystemExit("a document failed")
+            time.sleep(0.05)
+        elapsed = time.perf_counter() - begin
+        chunks = stats["chunks"]
+        print(f"{len(documents)} documents became {chunks} chunks")
+        return chunks / elapsed
+
+
+if __name__ == "__main__":
+    main()
