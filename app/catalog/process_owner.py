@@ -11,8 +11,8 @@ _SUFFIX = ".lock"
 class ProcessOwner:
     """An owner id that is alive as long as this process, or this object, holds the lock of its file.
 
-    The kernel drops the lock with the process, even at kill -9. Files of the dead are removed on the way. A child made by
-    `fork` without `exec` would hold the lock on.
+    The kernel drops the lock with the process, even at kill -9; a child made by `fork` without `exec` would hold it on.
+    Files of the dead are removed on the way.
     """
 
     def __init__(self, folder: Path) -> None:
