@@ -6,7 +6,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from datetime import date, datetime, time
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any
 
 import yaml
@@ -19,7 +19,9 @@ from app.ingestion.port import Source
 
 MEDIA_TYPES = ("text/markdown",)
 
-_FRONT_MATTER = re.compile(r"(---|\+\+\+|;;;)[ \t]*(?:yaml|toml|json)?[ \t]*\n(.*?\n)??(?:\1|\.\.\.)[ \t]*(?:\n|\Z)", re.S)
+_FRONT_MATTER = re.compile(
+    r"(---|\+\+\+|;;;)[ \t]*(?:yaml|toml|json)?[ \t]*\n(.*?\n)??(?:\1|\.\.\.)[ \t]*(?:\n|\Z)", re.S
+)
 _MAX_FRONT_MATTER = 65_536
 _MAX_VALUES = 2_000
 
@@ -56,7 +58,7 @@ def headings(text: str) -> Iterator[Heading]:
     blocks_only.core.ruler.enableOnly(["block"])
     line_starts = [0, *(match.end() for match in re.finditer("\n", text))]
     tokens = blocks_only.parse(text)
-    for token, inline in zip(tokens, tokens[1:], strict=False):
+    for token, inline in pairwise(tokens):
         if token.type == "heading_open" and token.level == 0 and token.map and inline.content.strip():
             children = markdown.parseInline(inline.content)[0].children or []
             title = "".join(" " if "break" in child.type else child.content for child in children)
