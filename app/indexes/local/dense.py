@@ -1,0 +1,151 @@
+"""Vectors of one collection, resident in each process and searched with faiss; a file makes the next opening fast.
+
+Rows never change in place: a write makes new rows of the old ones and swaps them in one assignment, so searches go on
+beside it without a lock. Each process follows the change log for itself.
+"""
+
+import logging
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.errors import NotFound
+from app.indexes.local.lock import WriteLock
+from app.indexes.local.vector_file import Rows, load_rows, save_rows, saved_revision
+from app.indexes.local.vectors import ExactRows, QuantisedRows, best
+from app.indexes.port import Candidates, IndexEntry
+from app.stores.port import Keys, Scope
+
+BLOCK_ROWS = 16_384
+"""Rows that are quantised together; fewer stay exact (25 MB of 384 dimensions), more would cost more to rewrite."""
+
+log = logging.getLogger(__name__)
+
+
+class FaissDenseIndex:
+    """The dense index of one collection; `folder` is where its file and the file's lock stand."""
+
+    wants_terms: ClassVar[bool] = False
+    wants_vectors: ClassVar[bool] = True
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / "dense.npz"
+        self._saving = WriteLock(folder / "dense.lock")
+        self._writing = threading.Lock()
+        self._rows = load_rows(self._file)
+        self._unsaved = 0
+
+    # --- follow ---
+
+    def revision(self) -> int:
+        """Return the store revision that this process's rows have reached."""
+        return self._rows.revision
+
+    def is_worn(self) -> bool:
+        """Return False: deleted rows leave nothing behind."""
+        return False
+
+    def keys(self) -> Keys:
+        """Return every chunk key, sorted."""
+        rows = self._rows
+        return np.sort(np.concatenate([rows.rest.keys, *(block.keys for block in rows.blocks)]))
+
+    @contextmanager
+    def writing(self) -> Iterator[bool]:
+        """Hold the exclusive right to `apply` and `replace` in this process; yields False at once without it."""
+        if not self._writing.acquire(blocking=False):
+            yield False
+            return
+        try:
+            yield True
+            if self._unsaved >= max(BLOCK_ROWS, len(self._rows) // 4):
+                self._save()
+        finally:
+            self._writing.release()
+
+    def apply(self, upserts: Sequence[IndexEntry], deletes: Sequence[int], revision: int) -> None:
+        """Swap in rows with the changes; raise `ValueError` for vectors of another dimension than the rest."""
+        rows = self._rows
+        gone = np.array([*deletes, *(entry.chunk_key for entry in upserts)], np.int64)
+        blocks: list[QuantisedRows] = []
+        loose = [rows.rest.without(gone)]
+        for block in rows.blocks:
+            kept = block.without(gone)
+            # A block that has lost half its rows gives up the rest, so that there are never many small ones.
+            if len(kept) < BLOCK_ROWS // 2:
+                loose.append(kept.decoded())
+            else:
+                blocks.append(kept)
+        self._rows = _settled(revision, blocks, [*loose, _exact(upserts)])
+        self._unsaved += len(gone)
+
+    def replace(self, batches: Iterable[Sequence[IndexEntry]], revision: int) -> None:
+        """Swap in rows of these entries only."""
+        rows = Rows.none()
+        for batch in batches:
+            rows = _settled(revision, list(rows.blocks), [rows.rest, _exact(batch)])
+        # The file may be of a store that was since restored to an earlier state, and no file is better than that.
+        self._file.unlink(missing_ok=True)
+        self._rows = Rows(revision, rows.blocks, rows.rest)
+        self._unsaved = max(len(rows), 1)
+
+    def close(self) -> None:
+        """Save the rows unless the file lacks so little of them that following the log is faster."""
+        # A write that goes on cannot be waited for: its rows are then read from the store at the next opening.
+        if self._writing.acquire(blocking=False):
+            try:
+                if self._unsaved * 20 > len(self._rows):
+                    self._save()
+            finally:
+                self._writing.release()
+
+    def _save(self) -> None:
+        try:
+            with self._saving.held() as granted:
+                if granted and saved_revision(self._file) < self._rows.revision:
+                    save_rows(self._rows, self._file)
+        except NotFound:
+            # The collection was deleted.
+            return
+        except OSError as error:
+            # The file only makes opening faster: a full disk must not fail who wrote or closed.
+            log.warning("the vectors were not saved", extra={"file": str(self._file), "why": str(error)})
+        self._unsaved = 0
+
+    # --- search ---
+
+    def search(self, vector: NDArray[np.float32], limit: int, scope: Scope) -> Candidates:
+        """Return up to `limit` chunks of the scope by approximate inner product."""
+        rows = self._rows
+        nothing = Candidates(np.zeros(0, np.int64), np.zeros(0, np.float32))
+        if limit < 1 or scope.is_empty or not len(rows):
+            return nothing
+        query = np.ascontiguousarray(vector, np.float32)
+        parts: list[QuantisedRows | ExactRows] = [*rows.blocks, rows.rest]
+        found = [part.nearest(query, limit, scope.document_keys) for part in parts if len(part)]
+        keys, scores = zip(*found, strict=True)
+        return Candidates(*best(np.concatenate(keys), np.concatenate(scores), limit))
+
+
+def _exact(entries: Sequence[IndexEntry]) -> ExactRows:
+    if not entries:
+        return ExactRows.none(0)
+    return ExactRows(
+        np.array([entry.chunk_key for entry in entries], np.int64),
+        np.array([entry.document_key for entry in entries], np.int64),
+        np.stack([entry.vector for entry in entries]).astype(np.float32, copy=False),
+    )
+
+
+def _settled(revision: int, blocks: list[QuantisedRows], loose: list[ExactRows]) -> Rows:
+    """Return rows where what is loose has become blocks as far as it fills them."""
+    rest = ExactRows.joined(loose)
+    while len(rest) >= BLOCK_ROWS:
+        blocks.append(QuantisedRows.of(rest.picked(np.arange(BLOCK_ROWS))))
+        rest = rest.picked(np.arange(BLOCK_ROWS, len(rest)))
+    return Rows(revision, tuple(blocks), rest)

@@ -1,0 +1,126 @@
+"""The keyword index's fields and files: made, opened, and made anew where they are damaged or of another format."""
+
+import errno
+import hashlib
+import logging
+import re
+import shutil
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from tantivy import Document, Index, Schema, SchemaBuilder
+
+from app.errors import FootnoteError, StorageFull, Unavailable
+from app.indexes.local.lock import WriteLock
+from app.indexes.port import IndexEntry
+
+FORMAT = 1
+"""Raised whenever the fields or their meaning change; an index of another format is made anew."""
+
+REPAIR_WAIT_SECONDS = 5.0
+
+_SYSTEM_ERROR = re.compile(r"(?:os error |code: )(\d+)")
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """The schema, and the name of the field that only the revision's document (the marker) has."""
+
+    schema: Schema
+    marker: str
+
+    @classmethod
+    def of(cls, signature: str) -> "Fields":
+        """Return the fields of an index whose terms were made by the analysis of this signature."""
+        digest = hashlib.sha256(f"{FORMAT}/{signature}".encode()).hexdigest()[:16]
+        # Format and analysis are in a field's name, so tantivy itself refuses an index of another one.
+        marker = f"revision_{digest}"
+        builder = SchemaBuilder()
+        builder.add_text_field("text", tokenizer_name="whitespace", index_option="freq")
+        builder.add_unsigned_field("chunk", indexed=True, fast=True)
+        builder.add_unsigned_field("document", indexed=True, fast=True)
+        # Is 1 in every chunk: the frequency of that term counts deleted chunks too.
+        builder.add_unsigned_field("present", indexed=True)
+        builder.add_unsigned_field(marker, indexed=True, fast=True)
+        return cls(builder.build(), marker)
+
+    def chunk(self, entry: IndexEntry) -> Document:
+        """Return the document of a chunk."""
+        # Keyword arguments of `Document` would make signed integers, which the writer's thread dies of.
+        document = Document()
+        document.add_text("text", " ".join(entry.terms))
+        document.add_unsigned("chunk", int(entry.chunk_key))
+        document.add_unsigned("document", int(entry.document_key))
+        document.add_unsigned("present", 1)
+        return document
+
+    def revision(self, revision: int) -> Document:
+        """Return the marker: it has no text, so no search finds it and no frequency counts it."""
+        document = Document()
+        document.add_unsigned(self.marker, revision)
+        return document
+
+
+def commit_stamp(folder: Path) -> tuple[int, int] | None:
+    """Return what changes with every commit, for the price of one file's status; `None` without an index."""
+    try:
+        status = (folder / "meta.json").stat()
+    except FileNotFoundError:
+        return None
+    return status.st_ino, status.st_mtime_ns
+
+
+def open_files(folder: Path, schema: Schema, lock: WriteLock, *, locked: bool) -> Index:
+    """Open the index; one that is absent, damaged or of another format is made anew, empty, under the write lock.
+
+    Raises `Unavailable` while another process holds that lock, and for what the operating system cannot do.
+    """
+    try:
+        return _opened(folder, schema)
+    except (ValueError, OSError) as error:
+        raise_unless_damage(error)
+    with nullcontext(True) if locked else lock.held(REPAIR_WAIT_SECONDS) as granted:
+        if not granted:
+            raise Unavailable("the keyword index is being repaired", retry_after=REPAIR_WAIT_SECONDS)
+        try:
+            # Another process may have made it meanwhile.
+            return _opened(folder, schema)
+        except (ValueError, OSError) as error:
+            raise_unless_damage(error)
+            if folder.exists():
+                log.warning("a keyword index is made anew", extra={"folder": str(folder), "why": str(error)})
+                shutil.rmtree(folder)
+        folder.mkdir()
+        Index(schema, path=str(folder))
+        return _opened(folder, schema)
+
+
+def _opened(folder: Path, schema: Schema) -> Index:
+    if commit_stamp(folder) is None:
+        raise FileNotFoundError(errno.ENOENT, "no index", str(folder))
+    index = Index(schema, path=str(folder))
+    # By default a thread would watch the folder; a look at each search is cheap and never late.
+    index.config_reader("Manual")
+    return index
+
+
+def raise_unless_damage(error: Exception) -> None:
+    """Raise what the operating system could not do: such an index is sound and must not be deleted."""
+    failure = system_failure(error)
+    if failure is not None:
+        raise failure from error
+
+
+def system_failure(error: Exception) -> FootnoteError | None:
+    """Return the error to raise for a failure of the operating system, `None` for any other."""
+    number = error.errno if isinstance(error, OSError) else None
+    if number is None and (match := _SYSTEM_ERROR.search(str(error))):
+        number = int(match[1])
+    if number is None or number == errno.ENOENT:
+        return None
+    if number in (errno.ENOSPC, errno.EDQUOT):
+        return StorageFull("the disk is full: the keyword index cannot be written")
+    return Unavailable("the keyword index's files cannot be read or written now")

@@ -1,0 +1,247 @@
+"""Collections that are open in this process: store and index together, least recently used closed first."""
+
+import contextlib
+import logging
+import secrets
+import shutil
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from app.errors import NameTaken, NotFound, Unavailable
+from app.indexes import sync
+from app.indexes.analysis import Analyzer
+from app.indexes.port import CollectionIndex
+from app.stores.port import CollectionStore
+
+INGEST_WAIT_SECONDS = 60.0
+"""How long a writer waits for another process that is writing the same index."""
+
+SEARCH_WAIT_SECONDS = 2.0
+"""How long a search waits for what was written before it to be found; then it searches what there is."""
+
+_TRASH = ".trash-"
+_MAKING = ".making-"
+_MAKING_SECONDS = 3600.0
+
+log = logging.getLogger(__name__)
+
+
+class OpenCollection:
+    """One collection's store and index, as this process sees them. Thread-safe."""
+
+    def __init__(
+        self, collection_id: str, folder: Path, store: CollectionStore, index: CollectionIndex, analyzer: Analyzer
+    ) -> None:
+        self.id = collection_id
+        self.folder = folder
+        self.store = store
+        self.index = index
+        self.analyzer = analyzer
+        self._starting = threading.Lock()
+        self._following: threading.Thread | None = None
+
+    def catch_up(self) -> int:
+        """Bring the indexes to the store's present revision and return the one both have reached."""
+        return self._catch_up(INGEST_WAIT_SECONDS)
+
+    def fresh(self) -> None:
+        """See to it that a search finds what was committed before this call.
+
+        One revision is read where nothing has changed. Else a thread follows the log, one at a time for all
+        searches, and is awaited for two seconds: an index that takes longer is searched as it is. Raises
+        `Unavailable` for one that was never built.
+        """
+        revision = self.store.revision()
+        deadline = time.monotonic() + SEARCH_WAIT_SECONDS
+        # The first thread may have begun before that revision was there, the second has not.
+        for _ in range(2):
+            if self._behind(revision) is None:
+                return
+            self._follow().join(max(0.0, deadline - time.monotonic()))
+        if self._behind(revision) == 0:
+            raise Unavailable("the collection's index is being built", retry_after=SEARCH_WAIT_SECONDS)
+
+    def rebuild(self) -> None:
+        """Make both indexes anew from the store, while they go on answering."""
+        for follower in self.index.followers():
+            sync.rebuild(follower, self.store, self.analyzer, wait_seconds=INGEST_WAIT_SECONDS)
+
+    def verify(self) -> list[dict[str, Any]]:
+        """Return the differences between indexes and store."""
+        return sync.verify(self.index, self.store, self.analyzer)
+
+    def close(self) -> None:
+        """Close index and store."""
+        following = self._following
+        if following is not None:
+            following.join(SEARCH_WAIT_SECONDS)
+        self.index.close()
+        self.store.close()
+
+    def _behind(self, revision: int) -> int | None:
+        """Return the revision of the index that has not reached `revision`, the older one's; `None` for neither."""
+        behind = [reached for index in self.index.followers() if (reached := index.revision()) != revision]
+        # An index may be ahead of what was read a moment ago, or, of a restored store, for good: following tells.
+        return min(behind, default=None)
+
+    def _follow(self) -> threading.Thread:
+        with self._starting:
+            if self._following is None or not self._following.is_alive():
+                self._following = threading.Thread(target=self._follow_log, name=f"follow-{self.id}", daemon=True)
+                self._following.start()
+            return self._following
+
+    def _follow_log(self) -> None:
+        try:
+            self._catch_up(SEARCH_WAIT_SECONDS)
+        except NotFound:
+            log.info("a collection was deleted while its index followed it", extra={"collection_id": self.id})
+        except Exception:
+            # The search that waits for this goes on with the index as it is.
+            log.exception("an index cannot follow its store", extra={"collection_id": self.id})
+
+    def _catch_up(self, wait_seconds: float) -> int:
+        return min(
+            sync.catch_up(index, self.store, self.analyzer, wait_seconds=wait_seconds)
+            for index in self.index.followers()
+        )
+
+
+@dataclass(slots=True)
+class _Place:
+    """A collection's place in the pool; `opening` lets one thread open it while others wait for that one."""
+
+    opening: threading.Lock = field(default_factory=threading.Lock)
+    users: int = 0
+    opened: OpenCollection | None = None
+
+
+class OpenCollections:
+    """The pool of open collections, and the folders they live in: one per collection id, which is never used twice.
+
+    `open_store` and `open_index` get a collection's folder. At most `limit` stay open; none in use is closed.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        open_store: Callable[[Path], CollectionStore],
+        open_index: Callable[[Path], CollectionIndex],
+        analyzer: Analyzer,
+        limit: int,
+    ) -> None:
+        self._folder = folder
+        self._open_store = open_store
+        self._open_index = open_index
+        self._analyzer = analyzer
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._places: OrderedDict[str, _Place] = OrderedDict()
+        folder.mkdir(parents=True, exist_ok=True)
+        self._sweep()
+
+    @contextlib.contextmanager
+    def get(self, collection_id: str) -> Iterator[OpenCollection]:
+        """Hold a collection open; raises `NotFound` where it has no folder."""
+        folder = self._folder / collection_id
+        if folder.parent != self._folder or not folder.is_dir():
+            self._forget(collection_id)
+            raise NotFound(f"there is no collection {collection_id!r}")
+        with self._lock:
+            place = self._places.setdefault(collection_id, _Place())
+            self._places.move_to_end(collection_id)
+            place.users += 1
+        try:
+            with place.opening:
+                if place.opened is None:
+                    place.opened = self._open(collection_id, folder)
+            yield place.opened
+        finally:
+            self._leave(collection_id, place)
+
+    def create(self, collection_id: str) -> None:
+        """Make the folders of a new collection, all at once; raises `NameTaken`."""
+        made = self._folder / f"{_MAKING}{collection_id}-{secrets.token_hex(4)}"
+        for name in ("originals", "index"):
+            (made / name).mkdir(parents=True)
+        try:
+            made.rename(self._folder / collection_id)
+        except OSError:
+            _remove(made)
+            raise NameTaken(f"a collection {collection_id!r} is there already") from None
+
+    def delete(self, collection_id: str) -> None:
+        """Remove a collection's folder; what still uses it ends with errors of its own."""
+        trash = self._folder / f"{_TRASH}{collection_id}-{secrets.token_hex(4)}"
+        # Renamed first: a crash leaves no half of a collection, and no file can come back under its name.
+        with contextlib.suppress(FileNotFoundError):
+            (self._folder / collection_id).rename(trash)
+        self._forget(collection_id)
+        _remove(trash)
+
+    def close(self) -> None:
+        """Close every collection that is not in use."""
+        with self._lock:
+            places = [place for place in self._places.values() if place.users == 0]
+            self._places.clear()
+        for place in places:
+            _close(place)
+
+    def _sweep(self) -> None:
+        for trash in self._folder.glob(f"{_TRASH}*"):
+            _remove(trash)
+        for made in self._folder.glob(f"{_MAKING}*"):
+            # A young one may be another process's, which is just making it.
+            if made.stat().st_mtime < time.time() - _MAKING_SECONDS:
+                _remove(made)
+
+    def _open(self, collection_id: str, folder: Path) -> OpenCollection:
+        store = self._open_store(folder)
+        try:
+            return OpenCollection(collection_id, folder, store, self._open_index(folder), self._analyzer)
+        except BaseException:
+            store.close()
+            raise
+
+    def _forget(self, collection_id: str) -> None:
+        with self._lock:
+            place = self._places.pop(collection_id, None)
+            idle = place is not None and place.users == 0
+        if place is not None and idle:
+            _close(place)
+
+    def _leave(self, collection_id: str, place: _Place) -> None:
+        closing: list[_Place] = []
+        with self._lock:
+            place.users -= 1
+            known = self._places.get(collection_id) is place
+            if place.users == 0 and (not known or place.opened is None):
+                closing.append(place)
+                if known:
+                    del self._places[collection_id]
+            for name in [name for name, other in self._places.items() if other.users == 0]:
+                if len(self._places) <= self._limit:
+                    break
+                closing.append(self._places.pop(name))
+        for idle in closing:
+            _close(idle)
+
+
+def _close(place: _Place) -> None:
+    if place.opened is not None:
+        place.opened.close()
+
+
+def _remove(folder: Path) -> None:
+    # Another process may add a last file while this one removes them.
+    for _ in range(3):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+    log.warning("a deleted collection's folder could not be removed whole", extra={"folder": str(folder)})

@@ -1,0 +1,25 @@
+"""The engines that can be an index, by name. A new one is a folder beside `local/` and a line here."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from app.indexes.local.dense import FaissDenseIndex
+from app.indexes.local.keyword import TantivyKeywordIndex
+from app.indexes.port import CollectionIndex
+
+
+def _local(folder: Path, signature: str) -> CollectionIndex:
+    return CollectionIndex(
+        dense=FaissDenseIndex(folder / "index"), keyword=TantivyKeywordIndex(folder / "index" / "keyword", signature)
+    )
+
+
+INDEXES: dict[str, Callable[[Path, str], CollectionIndex]] = {"local": _local}
+
+
+def create_index(folder: Path, signature: str, engine: str = "local") -> CollectionIndex:
+    """Open the index of the collection in `folder`, made anew if need be.
+
+    `signature` is that of the analyzer whose terms it holds.
+    """
+    return INDEXES[engine](folder, signature)
