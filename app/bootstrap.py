@@ -9,6 +9,7 @@ from app.catalog.database import Database
 from app.catalog.idempotency import Idempotency
 from app.catalog.jobs import Jobs
 from app.catalog.rate_limits import RateLimits
+from app.indexes.analysis import Analyzer
 from app.indexes.opening import OpenCollections
 from app.indexes.registry import create_index
 from app.inference.port import LanguageModel
@@ -63,10 +64,12 @@ def build_services(settings: Settings) -> Services:
         lease_seconds=settings.job_lease_seconds,
         max_attempts=settings.job_attempts,
     )
+    analyzer = Analyzer()
     opened = OpenCollections(
         settings.data / "collections",
-        create_store=lambda folder: create_store(folder, settings),
-        create_index=create_index,
+        open_store=lambda folder: create_store(folder, settings),
+        open_index=lambda folder: create_index(folder, analyzer.signature),
+        analyzer=analyzer,
         limit=settings.open_collections,
     )
     embedders = Embedders(settings)
