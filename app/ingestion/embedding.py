@@ -32,10 +32,10 @@ def embed_chunks(
     """Embed the chunks in batches, each saved before the next begins, outside any transaction."""
     hashes = [hashlib.sha256(chunk.indexed_text.encode()).digest() for chunk in chunks]
     vectors = store.known_vectors(list(dict.fromkeys(hashes)))
-    reused = sum(digest in vectors for digest in hashes)
     missing = {digest: i for i, digest in enumerate(hashes) if digest not in vectors}
     # Long texts first, so that the model's threads end a batch together.
     order = sorted(missing.values(), key=lambda i: -chunks[i].token_count)
+    reused = len(chunks) - len(order)
     report.stage("embed", total=len(chunks), unit="chunks")
     for begin in range(0, len(order), BATCH):
         report.advance(reused + begin)
@@ -47,7 +47,7 @@ def embed_chunks(
         vectors |= fresh
     report.advance(len(chunks))
     matrix = np.stack([vectors[digest] for digest in hashes]).astype(np.float32, copy=False)
-    return EmbeddedChunks(matrix, embedded=len(chunks) - reused, reused=reused)
+    return EmbeddedChunks(matrix, embedded=len(order), reused=reused)
 
 
 def _embed_batch(embedder: Embedder, chunks: Sequence[Chunk], batch: Sequence[int]) -> NDArray[np.float32]:
