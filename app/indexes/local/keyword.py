@@ -80,7 +80,7 @@ class TantivyKeywordIndex:
         view = self._view()
         if not view.size:
             return np.zeros(0, np.int64)
-        hits = view.searcher.search(self._term("present", 1), view.size, count=False).hits
+        hits = view.searcher.search(self._any("present", [1]), view.size, count=False).hits
         return np.sort(_column(view.searcher, "chunk", [address for _, address in hits]))
 
     def close(self) -> None:
@@ -105,8 +105,8 @@ class TantivyKeywordIndex:
     def apply(self, upserts: Sequence[IndexEntry], deletes: Sequence[int], revision: int) -> None:
         """Commit the changes together with the revision."""
         with self._commit(revision) as writer:
-            for key in (*deletes, *(entry.chunk_key for entry in upserts)):
-                writer.delete_documents_by_term("chunk", int(key))
+            # Deleting by a term takes the key for a signed integer and so finds nothing.
+            writer.delete_documents_by_query(self._any("chunk", [*deletes, *(entry.chunk_key for entry in upserts)]))
             for entry in upserts:
                 writer.add_document(self._fields.chunk(entry))
 
@@ -138,8 +138,8 @@ class TantivyKeywordIndex:
         admitted = scope.document_keys
         # A clause costs about 2 us a document, and each hit to choose from 0.3 us: take whichever is less.
         if admitted is not None and 4 * len(admitted) ** 2 <= limit * view.size:
-            clause = Query.boolean_query([(Occur.Should, self._term("document", key)) for key in admitted.tolist()])
-            query = Query.boolean_query([(Occur.Must, query), (Occur.Must, Query.const_score_query(clause, 0.0))])
+            clause = Query.const_score_query(self._any("document", admitted.tolist()), 0.0)
+            query = Query.boolean_query([(Occur.Must, query), (Occur.Must, clause)])
             admitted = None
         return _best(view.searcher, query, limit, admitted)
 
@@ -168,8 +168,9 @@ class TantivyKeywordIndex:
     def _holds(self, term: str) -> Query:
         return Query.term_query(self._fields.schema, "text", term, index_option="freq")
 
-    def _term(self, field: str, value: int) -> Query:
-        return Query.term_query(self._fields.schema, field, value)
+    def _any(self, field: str, values: Sequence[int]) -> Query:
+        terms = [Query.term_query(self._fields.schema, field, value) for value in values]
+        return Query.boolean_query([(Occur.Should, term) for term in terms])
 
     # --- files ---
 
