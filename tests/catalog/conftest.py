@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -77,3 +79,20 @@ def enqueue(jobs: Jobs) -> Enqueue:
         )
 
     return enqueue
+
+
+@pytest.fixture
+def start_python() -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
+    """Start other server processes, which wait for a line on their standard input; none outlives the test."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*arguments: object) -> "subprocess.Popen[str]":
+        command = [sys.executable, "-W", "error", *map(str, arguments)]
+        pipe = subprocess.PIPE
+        started.append(subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()

@@ -1,6 +1,5 @@
-import subprocess
-import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +13,7 @@ from pathlib import Path
 from app.catalog.admin_key import admin_key
 from app.settings import Settings
 settings = Settings(data=Path(sys.argv[1]))
-sys.stdin.read(1)
+sys.stdin.readline()
 print(*admin_key(settings))
 """
 
@@ -35,16 +34,10 @@ def test_a_key_is_made_once_and_only_its_owner_may_read_it(tmp_path: Path) -> No
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-def test_processes_that_start_at_once_agree_on_one_key(tmp_path: Path) -> None:
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", MAKE, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        for _ in range(4)
-    ]
+def test_processes_that_start_at_once_agree_on_one_key(tmp_path: Path, start_python: Any) -> None:
+    processes = [start_python("-c", MAKE, tmp_path) for _ in range(4)]
     for process in processes:
-        assert process.stdin is not None
-        process.stdin.write("x")
+        process.stdin.write("\n")
         process.stdin.flush()
     answers = [process.communicate(timeout=60)[0].split() for process in processes]
     assert len({key for key, _ in answers}) == 1

@@ -1,7 +1,6 @@
-import subprocess
-import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pysqlite3
 import pytest
@@ -17,7 +16,7 @@ MIGRATE = """
 import sys
 from pathlib import Path
 from app.catalog.database import Database
-sys.stdin.read(1)
+sys.stdin.readline()
 database = Database(Path(sys.argv[1]))
 database.migrate()
 with database.read() as connection:
@@ -26,24 +25,12 @@ database.close()
 """
 
 
-def test_processes_that_start_at_once_migrate_one_new_database(tmp_path: Path) -> None:
-    path = tmp_path / "data" / "catalog.db"
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-W", "error", "-c", MIGRATE, str(path)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(4)
-    ]
+def test_processes_that_start_at_once_migrate_one_new_database(tmp_path: Path, start_python: Any) -> None:
+    processes = [start_python("-c", MIGRATE, tmp_path / "data" / "catalog.db") for _ in range(4)]
     for process in processes:
-        assert process.stdin is not None
-        process.stdin.write("x")
+        process.stdin.write("\n")
         process.stdin.flush()
-    outputs = [process.communicate(timeout=60) for process in processes]
-    assert outputs == [("0\n", "")] * 4
+    assert [process.communicate(timeout=60) for process in processes] == [("0\n", "")] * 4
 
 
 def test_a_migrated_database_is_left_as_it_is(database: Database, tmp_path: Path) -> None:

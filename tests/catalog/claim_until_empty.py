@@ -1,0 +1,26 @@
+"""Work as one of several server processes: claim and finish jobs until none is left; print what was done."""
+
+import json
+import sys
+from pathlib import Path
+
+from app.catalog.database import Database
+from app.catalog.jobs import Jobs, ProcessOwner
+
+folder, awaited = Path(sys.argv[1]), int(sys.argv[2])
+database = Database(folder / "catalog.db")
+database.migrate()
+jobs = Jobs(database, max_queued=10_000, lease_seconds=60)
+owner = ProcessOwner(folder / "workers")
+done: list[str] = []
+sys.stdin.readline()
+while len(jobs.list(None, state="succeeded", limit=awaited)[0]) < awaited:
+    while (job := jobs.claim(owner.id)) is not None:
+        assert len([other for other in jobs.unfinished(job.collection_id, job.document_id) if other.owner]) == 1
+        assert jobs.progress(job.id, owner.id, stage="embed", done=1, total=2, unit="chunks")
+        assert jobs.heartbeat(owner.id) == set()
+        assert jobs.finish(job.id, owner.id, "succeeded", result={"by": owner.id})
+        done.append(job.id)
+owner.close()
+database.close()
+sys.stdout.write(json.dumps(done))
