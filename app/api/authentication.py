@@ -1,0 +1,63 @@
+"""Know who asks, before anything else is read: every path but the two probes needs a valid key."""
+
+import base64
+import binascii
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from app.api.problems import problem_response
+from app.bootstrap import Services
+from app.catalog.principal import Principal
+from app.errors import Unauthenticated
+
+OPEN_PATHS = frozenset({"/livez", "/readyz"})
+BROWSER_PATHS = frozenset({"/docs", "/openapi.json"})
+"""Paths that also take HTTP Basic with the key as the password, since a browser cannot send a bearer token."""
+
+_BROWSER_CHALLENGE = 'Basic realm="footnote", charset="UTF-8"'
+
+
+class Authentication:
+    """Put the `Principal` of the request's key into its state and count the request against the key's rate."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection, or answer 401 or 429."""
+        if scope["type"] != "http" or scope["path"] in OPEN_PATHS:
+            await self._app(scope, receive, send)
+            return
+        is_browser_path = scope["path"] in BROWSER_PATHS
+        try:
+            secret = _secret(Headers(scope=scope).get("authorization", ""), is_browser_path)
+            principal = await run_in_threadpool(_admit, scope["app"].state.services, secret)
+        except Unauthenticated as error:
+            challenge = {"WWW-Authenticate": _BROWSER_CHALLENGE} if is_browser_path else None
+            await problem_response(error, scope, challenge)(scope, receive, send)
+            return
+        scope.setdefault("state", {})["principal"] = principal
+        await self._app(scope, receive, send)
+
+
+def _admit(services: Services, secret: str) -> Principal:
+    principal = services.api_keys.authenticate(secret)
+    services.rate_limits.check(principal)
+    return principal
+
+
+def _secret(authorization: str, is_browser_path: bool) -> str:
+    scheme, _, credentials = authorization.partition(" ")
+    credentials = credentials.strip()
+    if scheme.lower() == "bearer" and credentials:
+        return credentials
+    if is_browser_path and scheme.lower() == "basic":
+        try:
+            return base64.b64decode(credentials, validate=True).decode().partition(":")[2]
+        except (binascii.Error, UnicodeDecodeError):
+            raise Unauthenticated("the Basic credentials cannot be read") from None
+    raise Unauthenticated(
+        "this request carries no key", hint="send the header Authorization: Bearer <key>; POST /v1/keys makes keys"
+    )

@@ -1,0 +1,108 @@
+"""What routes are given: the services, who asks, and the collection they may use. Every tenant check is here."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Path, Request, Security
+from fastapi.security import HTTPBearer
+
+from app.bootstrap import Services
+from app.catalog.collections import Collection
+from app.catalog.jobs import Job
+from app.catalog.principal import Principal, Role
+from app.errors import InsufficientScope, NotFound
+from app.inference.port import Embedder
+
+bearer = HTTPBearer(scheme_name="key", description="The admin key, or a key from POST /v1/keys", auto_error=False)
+
+
+async def current_services(request: Request) -> Services:
+    """Return the process's services."""
+    services: Services = request.app.state.services
+    return services
+
+
+async def current_principal(request: Request, _credentials: Annotated[object, Security(bearer)]) -> Principal:
+    """Return whose key the request carries, as `authentication` found it."""
+    principal: Principal = request.state.principal
+    return principal
+
+
+CurrentServices = Annotated[Services, Depends(current_services)]
+CurrentPrincipal = Annotated[Principal, Depends(current_principal)]
+CollectionName = Annotated[str, Path(description="The collection's name", examples=["handbook"])]
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A collection, and a key that may do with it what the route does."""
+
+    services: Services
+    principal: Principal
+    collection: Collection
+
+    @property
+    def embedder(self) -> Embedder:
+        """Return the collection's embedder."""
+        return self.services.embedders.get(self.collection.settings["embedding"]["model"])
+
+
+def require(role: Role) -> Callable[..., Access]:
+    """Return the dependency that gives `Access` to the collection in the path.
+
+    Raises `NotFound` for a collection that is not there or not of this key, then `InsufficientScope`.
+    """
+
+    def access(services: CurrentServices, principal: CurrentPrincipal, collection: CollectionName) -> Access:
+        found = visible_collection(services, principal, collection)
+        check_role(principal, role)
+        return Access(services, principal, found)
+
+    return access
+
+
+def require_role(role: Role) -> Callable[..., Awaitable[Principal]]:
+    """Return the dependency of routes outside a collection: a key with at least this role."""
+
+    async def principal_with_role(principal: CurrentPrincipal) -> Principal:
+        check_role(principal, role)
+        return principal
+
+    return principal_with_role
+
+
+def visible_collection(services: Services, principal: Principal, name: str) -> Collection:
+    """Return the collection, or raise the `NotFound` that tells nothing of other tenants."""
+    collection = services.collections.get(name)
+    if collection is None or not principal.may_see(collection.id):
+        raise NotFound(f"there is no collection {name[:100]!r}")
+    return collection
+
+
+def visible_job(services: Services, principal: Principal, job_id: str) -> Job:
+    """Return the job, or raise the `NotFound` that tells nothing of other tenants."""
+    job = services.jobs.get(job_id)
+    if job is None or not principal.may_see(job.collection_id):
+        raise NotFound(f"there is no job {job_id[:100]!r}")
+    check_role(principal, Role.INGEST)
+    return job
+
+
+def check_role(principal: Principal, needed: Role) -> None:
+    """Raise `InsufficientScope` that names both roles."""
+    if not principal.role.allows(needed):
+        raise InsufficientScope(
+            f"this needs the role {needed.value}; the key's role is {principal.role.value}",
+            hint="use a key with that role",
+            extra={"needed_role": needed.value, "role": principal.role.value},
+        )
+
+
+SearchAccess = Annotated[Access, Depends(require(Role.SEARCH))]
+AskAccess = Annotated[Access, Depends(require(Role.ASK))]
+IngestAccess = Annotated[Access, Depends(require(Role.INGEST))]
+OwnerAccess = Annotated[Access, Depends(require(Role.OWNER))]
+IngestPrincipal = Annotated[Principal, Depends(require_role(Role.INGEST))]
+OwnerPrincipal = Annotated[Principal, Depends(require_role(Role.OWNER))]
+AdminPrincipal = Annotated[Principal, Depends(require_role(Role.ADMIN))]

@@ -1,0 +1,33 @@
+"""Every route of the service, in the order of the contract."""
+
+from fastapi import APIRouter
+
+from app.api.routes import (
+    api_keys,
+    ask,
+    collections,
+    document_content,
+    document_writes,
+    documentation,
+    documents,
+    health,
+    jobs,
+    metrics,
+    search,
+)
+
+router = APIRouter()
+for routes in (
+    collections,
+    documents,
+    document_writes,
+    document_content,
+    jobs,
+    search,
+    ask,
+    api_keys,
+    health,
+    metrics,
+    documentation,
+):
+    router.include_router(routes.router)

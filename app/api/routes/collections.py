@@ -1,0 +1,221 @@
+"""Collections: make, look, change, delete, count, verify, rebuild."""
+
+from typing import Any
+
+from fastapi import APIRouter, Response
+from starlette.concurrency import run_in_threadpool
+
+from app.api.declared import accepted, keyed
+from app.api.dependencies import (
+    Access,
+    CollectionName,
+    CurrentPrincipal,
+    CurrentServices,
+    IngestAccess,
+    OwnerAccess,
+    SearchAccess,
+    check_role,
+    visible_collection,
+)
+from app.api.idempotency import IdempotencyKey, answered_once
+from app.api.replies import DEFAULT_LIMIT, Cursor, Limit, reply
+from app.api.schemas.collections import (
+    CollectionList,
+    CollectionPatch,
+    CollectionReply,
+    CollectionSettings,
+    CollectionStats,
+    Difference,
+    Verification,
+)
+from app.api.schemas.jobs import JobReply
+from app.api.schemas.strict import unknown_name
+from app.api.searching import check_defaults
+from app.api.strict_route import StrictRoute
+from app.api.waiting import PreferredWait, applied, finished
+from app.bootstrap import Services
+from app.catalog.collections import Collection
+from app.catalog.principal import Principal, Role
+from app.errors import FieldError, NameTaken, UnknownField
+from app.ingestion.collections import create_collection, remove_collection, update_collection
+
+router = APIRouter(prefix="/v1/collections", route_class=StrictRoute, tags=["collections"])
+
+
+@router.get("", operation_id="collections.list", summary="List collections, newest first", responses=keyed())
+def list_collections(
+    services: CurrentServices, principal: CurrentPrincipal, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
+) -> CollectionList:
+    """Answer the collections that the key opens."""
+    page, next_cursor = services.collections.list(ids=principal.collection_ids, limit=limit, cursor=cursor)
+    return CollectionList(
+        data=[_reply(collection) for collection in page], has_more=next_cursor is not None, next_cursor=next_cursor
+    )
+
+
+@router.put(
+    "/{collection}",
+    operation_id="collections.put",
+    summary="Make a collection, or replace its settings",
+    response_model=CollectionReply,
+    responses=keyed(403, 404, 409, 413, 415, 502, 507)
+    | {201: {"model": CollectionReply, "description": "The collection was made"}},
+)
+def put_collection(
+    services: CurrentServices, principal: CurrentPrincipal, collection: CollectionName, body: CollectionSettings
+) -> Response:
+    """Make the collection, which needs the admin key, or replace all of its settings; its documents stay."""
+    if principal.role is Role.ADMIN and services.collections.get(collection) is None:
+        try:
+            return reply(_reply(_create(services, collection, body)), 201)
+        except NameTaken:
+            pass  # Somebody else made it at the same moment.
+    access = _owned(services, principal, collection)
+    _check(services, body)
+    return reply(_reply(_change(access, body.title, body.description, _settings(body))))
+
+
+@router.get("/{collection}", operation_id="collections.get", summary="Look at a collection", responses=keyed(404))
+def get_collection(access: SearchAccess) -> CollectionReply:
+    """Answer the collection's settings."""
+    return _reply(access.collection)
+
+
+@router.patch(
+    "/{collection}",
+    operation_id="collections.update",
+    summary="Change some settings of a collection",
+    responses=keyed(403, 404, 409, 413, 415, 502, 507),
+)
+def patch_collection(access: OwnerAccess, body: CollectionPatch) -> CollectionReply:
+    """Change the fields that the body names; the documents stay as they are until they are sent again."""
+    _check(access.services, body)
+    before, given = access.collection, body.model_fields_set
+    settings = before.settings | {name: value for name, value in _settings(body).items() if name in given}
+    title = body.title if "title" in given else before.title
+    description = body.description if "description" in given else before.description
+    return _reply(_change(access, title, description, settings))
+
+
+@router.delete(
+    "/{collection}",
+    operation_id="collections.delete",
+    summary="Delete a collection with everything in it",
+    status_code=204,
+    responses=keyed(403, 404),
+)
+def delete_collection(access: OwnerAccess) -> None:
+    """Delete the collection, its documents, jobs and keys; nothing of it is left on the disk."""
+    remove_collection(access.services.ingestion, access.collection)
+
+
+@router.get(
+    "/{collection}/stats",
+    operation_id="collections.stats",
+    summary="Count what a collection holds",
+    responses=keyed(403, 404),
+)
+def collection_stats(access: IngestAccess) -> CollectionStats:
+    """Answer counts of documents, chunks and bytes."""
+    with access.services.opened.get(access.collection.id) as opened:
+        stats, space = opened.store.stats(), opened.store.embedding_space()
+    return CollectionStats(
+        documents=stats.documents,
+        chunks=stats.chunks,
+        characters=stats.characters,
+        revision=stats.revision,
+        database_bytes=stats.database_bytes,
+        original_bytes=stats.original_bytes,
+        embedding=None
+        if space is None
+        else {"provider": space.provider, "model": space.model, "dimensions": space.dimensions},
+    )
+
+
+@router.post(
+    "/{collection}/verify",
+    operation_id="collections.verify",
+    summary="Compare store, index and originals",
+    responses=keyed(403, 404),
+)
+def verify_collection(access: OwnerAccess) -> Verification:
+    """Answer every difference; a collection without one is clean."""
+    found = access.services.ingestion.verify(access.collection)
+    return Verification(clean=not found, differences=[Difference.model_validate(difference) for difference in found])
+
+
+@router.post(
+    "/{collection}/rebuild",
+    operation_id="collections.rebuild",
+    summary="Make the index anew from the store",
+    response_model=JobReply,
+    responses=keyed(403, 404, 409) | accepted(JobReply, "The rebuild is on its way"),
+)
+async def rebuild_collection(access: OwnerAccess, wait: PreferredWait, idempotency: IdempotencyKey) -> Response:
+    """Queue the rebuild, which calls no model; searches keep answering meanwhile."""
+
+    async def rebuild() -> Response:
+        queued = await run_in_threadpool(access.services.ingestion.rebuild, access.collection)
+        job = await finished(access.services, queued.id, wait)
+        return reply(
+            JobReply.model_validate(job),
+            200 if job.is_finished else 202,
+            {"Location": f"/v1/jobs/{job.id}", **applied(wait)},
+        )
+
+    return await answered_once(idempotency, rebuild, access.collection.id)
+
+
+def _check(services: Services, body: CollectionSettings) -> None:
+    """Raise `InvalidRequest` for what only the service's own settings can tell."""
+    model, known = body.embedding.model, services.embedders.available()
+    if model is not None and model not in known:
+        pointer = "/embedding/model"
+        detail = f"the embedding model {unknown_name(model, known)}"
+        raise UnknownField(detail, errors=[FieldError(pointer, "unknown_field", detail)])
+    check_defaults(services.settings, body.defaults)
+
+
+def _owned(services: Services, principal: Principal, name: str) -> Access:
+    collection = visible_collection(services, principal, name)
+    check_role(principal, Role.OWNER)
+    return Access(services, principal, collection)
+
+
+def _create(services: Services, name: str, body: CollectionSettings) -> Collection:
+    _check(services, body)
+    return create_collection(
+        services.ingestion, name, title=body.title, description=body.description, settings=_settings(body)
+    )
+
+
+def _change(access: Access, title: str | None, description: str | None, settings: dict[str, Any]) -> Collection:
+    before = access.collection
+    if settings["embedding"].get("model") is None:
+        settings = settings | {"embedding": before.settings["embedding"]}
+    if (title, description, settings) == (before.title, before.description, before.settings):
+        return before
+    return update_collection(access.services.ingestion, before, title=title, description=description, settings=settings)
+
+
+def _settings(body: CollectionSettings) -> dict[str, Any]:
+    return {
+        "embedding": body.embedding.model_dump(),
+        "chunking": body.chunking.model_dump(),
+        "normalisation": body.normalisation.model_dump(),
+        "indexing": body.indexing,
+        "defaults": body.defaults.model_dump(exclude_unset=True),
+        "instructions": body.instructions,
+        "metadata_fields": body.metadata_fields,
+    }
+
+
+def _reply(collection: Collection) -> CollectionReply:
+    return CollectionReply(
+        name=collection.name,
+        title=collection.title,
+        description=collection.description,
+        created_at=collection.created_at,
+        updated_at=collection.updated_at,
+        **collection.settings,
+    )

@@ -1,0 +1,66 @@
+"""Jobs: list, look, cancel."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Query
+
+from app.api.declared import keyed
+from app.api.dependencies import (
+    CurrentPrincipal,
+    CurrentServices,
+    IngestPrincipal,
+    visible_collection,
+    visible_job,
+)
+from app.api.replies import DEFAULT_LIMIT, Cursor, Limit
+from app.api.schemas.jobs import JobList, JobReply
+from app.api.strict_route import StrictRoute
+from app.catalog.jobs import Job, JobState
+
+router = APIRouter(prefix="/v1/jobs", route_class=StrictRoute, tags=["jobs"])
+
+JobId = Annotated[str, Path(description="The job's id", examples=["job_7f3a"])]
+
+
+def job_in_path(services: CurrentServices, principal: CurrentPrincipal, job_id: JobId) -> Job:
+    """Return the job of the path, if the key may see it."""
+    return visible_job(services, principal, job_id)
+
+
+VisibleJob = Annotated[Job, Depends(job_in_path)]
+
+
+@router.get("", operation_id="jobs.list", summary="List jobs, newest first", responses=keyed(403, 404))
+def list_jobs(
+    services: CurrentServices,
+    principal: IngestPrincipal,
+    collection: Annotated[str | None, Query(description="Only of this collection")] = None,
+    document_id: Annotated[str | None, Query(description="Only of this document")] = None,
+    state: Annotated[JobState | None, Query(description="Only in this state")] = None,
+    limit: Limit = DEFAULT_LIMIT,
+    cursor: Cursor = None,
+) -> JobList:
+    """Answer the jobs of every collection that the key opens."""
+    chosen = None if collection is None else visible_collection(services, principal, collection)
+    page, next_cursor = services.jobs.list(
+        principal.collection_ids,
+        collection_id=chosen.id if chosen else None,
+        document_id=document_id,
+        state=state,
+        limit=limit,
+        cursor=cursor,
+    )
+    data = [JobReply.model_validate(job) for job in page]
+    return JobList(data=data, has_more=next_cursor is not None, next_cursor=next_cursor)
+
+
+@router.get("/{job_id}", operation_id="jobs.get", summary="Look at a job", responses=keyed(403, 404))
+def get_job(job: VisibleJob) -> JobReply:
+    """Answer the job as it is now."""
+    return JobReply.model_validate(job)
+
+
+@router.delete("/{job_id}", operation_id="jobs.cancel", summary="Cancel a job", responses=keyed(403, 404))
+def cancel_job(services: CurrentServices, job: VisibleJob) -> JobReply:
+    """End a job that waits, ask a running one to stop; a finished one stays as it is."""
+    return JobReply.model_validate(services.jobs.cancel(job.id))

@@ -1,0 +1,131 @@
+"""Bodies of the collections routes."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from app.api.schemas.search import SearchOptions
+from app.api.schemas.strict import Reply, Request
+
+NAME_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,62}$"
+LARGEST_CHUNK = 100_000
+
+_BODY_EXAMPLE: dict[str, Any] = {
+    "title": "Staff handbook",
+    "description": "Rules and benefits",
+    "chunking": {"strategy": "auto", "size": 1200, "overlap": 0, "unit": "characters"},
+    "defaults": {"top_k": 8},
+    "instructions": "Answer in the language of the question.",
+}
+
+
+class EmbeddingSettings(Request):
+    """Which model embeds the collection; fixed by its first document."""
+
+    model: Annotated[str | None, Field(min_length=1, max_length=200)] = None
+
+
+class ChunkingSettings(Request):
+    """How texts are cut."""
+
+    strategy: Literal["auto", "recursive", "markdown"] = "auto"
+    size: Annotated[int, Field(ge=1, le=LARGEST_CHUNK, description="Longest chunk, in units")] = 1200
+    overlap: Annotated[int, Field(ge=0, description="Units that a chunk repeats of the one before; below `size`")] = 0
+    unit: Literal["characters", "tokens"] = "characters"
+
+    @model_validator(mode="after")
+    def check_overlap(self) -> Self:
+        """Refuse an overlap that would never advance."""
+        if self.overlap >= self.size:
+            raise PydanticCustomError(
+                "too_large",
+                "overlap {overlap} must be below size {size}",
+                {"member": "overlap", "overlap": self.overlap, "size": self.size},
+            )
+        return self
+
+
+class NormalisationSettings(Request):
+    """Nothing can be set here yet."""
+
+
+class CollectionSettings(Request):
+    """What a collection's documents and answers share; an absent field takes its default."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [_BODY_EXAMPLE]})
+
+    title: Annotated[str | None, Field(max_length=500)] = None
+    description: Annotated[str | None, Field(max_length=10_000)] = None
+    embedding: EmbeddingSettings = EmbeddingSettings()
+    chunking: ChunkingSettings = ChunkingSettings()
+    normalisation: NormalisationSettings = NormalisationSettings()
+    indexing: Literal["standard"] = "standard"
+    defaults: SearchOptions = Field(SearchOptions(), description="A search body without `query`, for every search")
+    instructions: Annotated[
+        str | None, Field(max_length=10_000, description="Said to the language model with every question")
+    ] = None
+    metadata_fields: Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=200)]],
+        Field(max_length=200, description="Names of metadata fields that callers may filter by, as a hint for clients"),
+    ] = Field(default_factory=list)
+
+
+class CollectionPatch(CollectionSettings):
+    """Fields to change; those that are absent stay. Objects are replaced whole."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"title": "Handbook 2026", "defaults": {"top_k": 10}}]})
+
+
+class CollectionReply(Reply):
+    """A collection."""
+
+    name: str
+    title: str | None
+    description: str | None
+    embedding: dict[str, Any]
+    chunking: dict[str, Any]
+    normalisation: dict[str, Any]
+    indexing: str
+    defaults: dict[str, Any]
+    instructions: str | None
+    metadata_fields: list[str]
+    created_at: datetime
+    updated_at: datetime
+
+
+class CollectionList(Reply):
+    """One page of the collections this key opens."""
+
+    data: list[CollectionReply]
+    has_more: bool
+    next_cursor: str | None
+
+
+class CollectionStats(Reply):
+    """Counts of one collection; bytes are on disk."""
+
+    documents: dict[str, int] = Field(description="Documents by state")
+    chunks: int
+    characters: int
+    revision: int
+    database_bytes: int
+    original_bytes: int
+    embedding: dict[str, Any] | None = Field(description="The space of the stored vectors")
+
+
+class Difference(Reply):
+    """Something that store, index and originals do not agree on."""
+
+    kind: str
+    document_id: str | None
+    chunk_id: str | None
+    detail: str
+
+
+class Verification(Reply):
+    """What `verify` found."""
+
+    clean: bool
+    differences: list[Difference]

@@ -1,0 +1,53 @@
+"""The body of every error (RFC 9457)."""
+
+from typing import Annotated
+
+from pydantic import ConfigDict, Field
+
+from app.api.schemas.strict import Reply
+
+
+class ProblemField(Reply):
+    """One wrong value of the request."""
+
+    pointer: str = Field(description="JSON pointer into the body, or `query:`, `header:` or `path:` and a name")
+    code: str
+    detail: str
+
+
+class Problem(Reply):
+    """What went wrong, where, and what to do next. The same object stands in `job.error` and in items of a batch."""
+
+    model_config = ConfigDict(
+        extra="allow",
+        json_schema_extra={
+            "examples": [
+                {
+                    "type": "urn:footnote:problem:unknown_field",
+                    "title": "A name is not known",
+                    "status": 422,
+                    "detail": "`filters` is not known here; did you mean `filter`?",
+                    "code": "unknown_field",
+                    "instance": "/v1/collections/handbook/search",
+                    "request_id": "req_2f6c1d0b9a8e4f37",
+                    "errors": [
+                        {
+                            "pointer": "/filters",
+                            "code": "unknown_field",
+                            "detail": "`filters` is not known here; did you mean `filter`?",
+                        }
+                    ],
+                }
+            ]
+        },
+    )
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str = Field(description="Stable name of this kind of error")
+    instance: str | None = None
+    request_id: str | None = None
+    hint: str | None = None
+    errors: Annotated[list[ProblemField] | None, Field(description="Each wrong value")] = None

@@ -1,0 +1,129 @@
+"""Turn a request's search options, the collection's defaults and the key's filter into one plan, and run it."""
+
+from app.api.dependencies import Access
+from app.api.replies import current_request_id, notices, rounded
+from app.api.schemas.search import (
+    FixedWeights,
+    FusionOptions,
+    LegScoreReply,
+    PassageReply,
+    QueryReply,
+    ScoresReply,
+    SearchOptions,
+    SearchReply,
+)
+from app.domain import Filter, Passage
+from app.retrieval.plan import Fusion, LegWeights, RankFusion, ScoreFusion, SearchPlan, build_plan
+from app.retrieval.search import SearchResult, search
+from app.settings import Settings
+from app.stores.filters import parse_filter
+
+
+def search_plan(
+    access: Access, options: SearchOptions, query: str, *, query_pointer: str = "/query", options_pointer: str = ""
+) -> SearchPlan:
+    """Return the plan; what the request says wins over the collection's defaults, and nothing over the key's filter."""
+    chosen = with_defaults(options, SearchOptions.model_validate(access.collection.settings.get("defaults") or {}))
+    return _plan(
+        access.services.settings,
+        chosen,
+        query,
+        forced=forced_filter(access),
+        query_pointer=query_pointer,
+        options_pointer=options_pointer,
+    )
+
+
+def check_defaults(settings: Settings, defaults: SearchOptions) -> None:
+    """Raise `InvalidRequest` for defaults of a collection that no search could use."""
+    _plan(settings, defaults, "any", forced=None, query_pointer="", options_pointer="/defaults")
+
+
+def _plan(
+    settings: Settings,
+    chosen: SearchOptions,
+    query: str,
+    *,
+    forced: Filter | None,
+    query_pointer: str,
+    options_pointer: str,
+) -> SearchPlan:
+    asked = chosen.filter
+    return build_plan(
+        query,
+        settings,
+        mode=chosen.mode,
+        top_k=chosen.top_k,
+        candidates=chosen.candidates,
+        fusion=_fusion(chosen.fusion),
+        search_filter=None if asked is None else parse_filter(asked, f"{options_pointer}/filter"),
+        forced_filter=forced,
+        document_ids=chosen.document_ids,
+        query_pointer=query_pointer,
+        options_pointer=options_pointer,
+    )
+
+
+def run_search(access: Access, plan: SearchPlan) -> SearchResult:
+    """Return what the plan finds in the collection."""
+    with access.services.opened.get(access.collection.id) as opened:
+        return search(opened, access.embedder, access.collection.name, plan)
+
+
+def forced_filter(access: Access) -> Filter | None:
+    """Return the filter that the key puts before everything it reads."""
+    return None if access.principal.filter is None else parse_filter(access.principal.filter, "/filter")
+
+
+def with_defaults(options: SearchOptions, defaults: SearchOptions) -> SearchOptions:
+    """Return the options with the collection's defaults where the request says nothing."""
+    chosen = defaults.model_copy(update={name: getattr(options, name) for name in options.model_fields_set})
+    if "candidates" not in options.model_fields_set and chosen.candidates is not None:
+        # A default never makes a request wrong that is right by itself.
+        return chosen.model_copy(update={"candidates": max(chosen.candidates, chosen.top_k)})
+    return chosen
+
+
+def search_reply(result: SearchResult, query: str) -> SearchReply:
+    """Return the result as it is answered."""
+    return SearchReply(
+        data=[_passage_reply(passage) for passage in result.passages],
+        query=QueryReply(original=query, used=list(result.queries_used), mode=result.mode),
+        degraded=list(result.degraded),
+        warnings=notices(result.warnings),
+        timings_ms=rounded(result.timings_ms),
+        request_id=current_request_id(),
+    )
+
+
+def _passage_reply(passage: Passage) -> PassageReply:
+    legs = {name: LegScoreReply(score=leg.score, rank=leg.rank) for name, leg in passage.legs.items()}
+    return PassageReply(
+        rank=passage.rank,
+        chunk_id=passage.chunk_id,
+        document_id=passage.document_id,
+        collection=passage.collection,
+        title=passage.title,
+        text=passage.text,
+        start=passage.start,
+        end=passage.end,
+        page_start=passage.page_start,
+        page_end=passage.page_end,
+        heading_path=list(passage.heading_path),
+        score=passage.score,
+        score_type=passage.score_type,
+        found_by=list(passage.found_by),
+        scores=ScoresReply(**legs, fused=passage.fused),
+        metadata=dict(passage.metadata),
+    )
+
+
+def _fusion(options: FusionOptions | None) -> Fusion | None:
+    if options is None:
+        return None
+    if options.method == "weighted":
+        return ScoreFusion(alpha=options.alpha)
+    weights = options.weights
+    if isinstance(weights, FixedWeights):
+        return RankFusion(k=options.k, weights=LegWeights(weights.dense, weights.keyword))
+    return RankFusion(k=options.k, weights=weights)

@@ -1,0 +1,47 @@
+"""Make the application: its lifespan, its middleware, its routes. Nothing else."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from anyio import to_thread
+from fastapi import FastAPI
+
+from app.api import problems
+from app.api.authentication import Authentication
+from app.api.middleware import RequestContext
+from app.api.openapi import openapi_document
+from app.api.router import router
+from app.bootstrap import Services, build_services
+from app.settings import Settings, load_settings
+from app.worker import Worker
+
+THREADS = 64
+"""Requests served side by side in one process; SQLite and the native indexes release the GIL while they work."""
+
+
+def create_app(settings: Settings | None = None, services: Services | None = None) -> FastAPI:
+    """Return the application; services that are given stay open when it ends."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        to_thread.current_default_thread_limiter().total_tokens = THREADS
+        made = services
+        if made is None:
+            made = await to_thread.run_sync(build_services, settings or load_settings())
+        worker = Worker(made)
+        app.state.services, app.state.worker = made, worker
+        await to_thread.run_sync(worker.start)
+        try:
+            yield
+        finally:
+            await to_thread.run_sync(worker.stop)
+            if made is not services:
+                await to_thread.run_sync(made.close)
+
+    app = FastAPI(lifespan=lifespan, openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
+    problems.install(app)
+    app.add_middleware(Authentication)
+    app.add_middleware(RequestContext)
+    app.include_router(router)
+    app.openapi = openapi_document  # type: ignore[method-assign]
+    return app
