@@ -231,7 +231,7 @@ class Jobs:
         """Return how many jobs are in each state."""
         with self._database.read() as connection:
             rows = connection.execute(select(jobs.c.state, func.count()).group_by(jobs.c.state)).all()
-        return dict.fromkeys((state.value for state in JobState), 0) | {state: count for state, count in rows}
+        return dict.fromkeys((state.value for state in JobState), 0) | {state: int(count) for state, count in rows}
 
     def unfinished(self, collection_id: str, document_id: str | None) -> "list[Job]":
         """Return the jobs of a document that wait or run, oldest first."""
