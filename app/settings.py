@@ -82,6 +82,7 @@ class Settings(BaseSettings):
     job_retention_days: float = Field(7, gt=0, description="Time that finished jobs stay listed")
     idempotency_hours: float = Field(24, gt=0, description="Time that an Idempotency-Key is remembered")
     search_timeout_seconds: float = Field(10, gt=0, description="Time limit of one search's database queries")
+    write_wait_seconds: float = Field(30, gt=0, description="Longest wait for another writer of the same collection")
     open_collections: int = Field(64, ge=1, description="Collections held open at once, per process")
     fetch: bool = Field(False, description="Allow documents to be fetched from URLs")
 

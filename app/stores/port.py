@@ -203,6 +203,10 @@ class CollectionStore(Protocol):
         """Return `[start, end)` of the ready version's canonical text; raises `NotFound`."""
         ...
 
+    def pages(self, document_id: str) -> list[Page]:
+        """Return the ready version's page map, empty for a text without pages; raises `NotFound`."""
+        ...
+
     def chunks(self, document_id: str, *, limit: int, after: int | None) -> list[FoundChunk]:
         """Return the document's chunks by ordinal, those after ordinal `after`."""
         ...

@@ -1,0 +1,230 @@
+"""Open one SQLite file for many readers and one writer."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import sqlite_vec
+from sqlalchemy import Connection, Engine, QueuePool, create_engine, event
+from sqlalchemy.exc import DBAPIError
+
+from app.errors import Misconfigured, NotFound, StorageFull, StoreBusy, Unavailable
+from app.stores.migration import migrate, needs_migration
+
+OLDEST_SQLITE = (3, 45)
+
+_LARGEST_LOG_BYTES = 64 * 2**20
+# Both are kept in the file. Two vectors of 384 dimensions leave a quarter of a 4 kB page empty; five fill one of 8 kB.
+_FILE_PRAGMAS = ("page_size = 8192", "journal_mode = WAL")
+_CONNECTION_PRAGMAS = (
+    # A commit is on the disk before it is told: a handful per document, 0.5 ms each where it was measured.
+    "synchronous = FULL",
+    "foreign_keys = ON",
+    # Deleted text is overwritten with zeros.
+    "secure_delete = ON",
+    f"journal_size_limit = {_LARGEST_LOG_BYTES}",
+)
+_CHECKPOINT_WAIT_SECONDS = 1.0
+_IDLE_CONNECTIONS = 4
+# Some ten milliseconds of work; each call takes the interpreter's lock once.
+_STEPS_BETWEEN_CLOCK_READINGS = 1_000_000
+
+
+def sqlite_driver() -> ModuleType:
+    """Return `pysqlite3`, or this Python's own `sqlite3` where that can load extensions and is new enough."""
+    try:
+        from pysqlite3 import dbapi2
+    except ImportError:
+        import sqlite3 as dbapi2
+
+        if not hasattr(dbapi2.Connection, "enable_load_extension") or dbapi2.sqlite_version_info < OLDEST_SQLITE:
+            raise Misconfigured(
+                f"this Python's SQLite ({dbapi2.sqlite_version}) is older than 3.45 or cannot load extensions",
+                hint="pip install pysqlite3",
+            ) from None
+    return dbapi2  # type: ignore[no-any-return]
+
+
+class Database:
+    """Hand out transactions on one file. Thread-safe, and safe for several processes.
+
+    Connections are pooled: each thread that reads has one of its own while it reads, and those above a handful are
+    closed when they come back. Nothing here creates a folder, and only `migrate` creates the file, so a deleted
+    collection stays deleted.
+    """
+
+    def __init__(self, path: Path, *, read_seconds: float, write_seconds: float) -> None:
+        self._path = path
+        self._read_seconds = read_seconds
+        self._write_seconds = write_seconds
+        # SQLite lets waiting writers poll; within a process a lock wakes the next one at once.
+        self._writer = threading.Lock()
+        self._activity = threading.Condition()
+        self._active = 0
+        self._closed = False
+        self._engine = self._create_engine()
+
+    def migrate(self) -> None:
+        """Create the file if need be and bring it to head, one process at a time."""
+        if self._path.exists():
+            with self.reading(snapshot=True) as connection:
+                if not needs_migration(connection, "collection"):
+                    return
+        engine = self._create_engine(creates=True)
+        try:
+            with self._translated(), engine.connect() as connection:
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+                migrate(connection, "collection")
+                connection.commit()
+        finally:
+            engine.dispose()
+
+    @contextmanager
+    def reading(self, *, snapshot: bool = False, limited: bool = True) -> Iterator[Connection]:
+        """Give a connection for reading; with `snapshot` all its statements see one moment.
+
+        Raises `Unavailable` when a statement runs past the time limit, unless not `limited`.
+        """
+        with self._used(), self._translated(), self._engine.connect() as connection:
+            deadline: _Deadline = connection.info["deadline"]
+            deadline.set(self._read_seconds if limited else None)
+            if snapshot:
+                connection.exec_driver_sql("BEGIN")
+            try:
+                yield connection
+            finally:
+                deadline.set(None)
+
+    @contextmanager
+    def writing(self, *, erases: bool = False) -> Iterator[Connection]:
+        """Give the one connection that writes; commit at the end, roll back on any error.
+
+        With `erases` the log, which still holds what was deleted, is emptied after the commit.
+        Raises `StoreBusy` when another writer does not end in time, `StorageFull` for a full disk.
+        """
+        with self._used():
+            if not self._writer.acquire(timeout=self._write_seconds):
+                raise self._busy()
+            try:
+                with self._translated(), self._engine.connect() as connection:
+                    connection.exec_driver_sql("BEGIN IMMEDIATE")
+                    yield connection
+                    connection.commit()
+                    if erases or self._log_bytes() > _LARGEST_LOG_BYTES:
+                        self._empty_log(connection)
+            finally:
+                self._writer.release()
+
+    def bytes_on_disk(self) -> int:
+        """Return the size of the file and its log."""
+        return self._path.stat().st_size + self._log_bytes()
+
+    def close(self) -> None:
+        """Refuse new work, wait for what is running, and close every connection."""
+        with self._activity:
+            self._closed = True
+            self._activity.wait_for(lambda: self._active == 0)
+        self._engine.dispose()
+
+    def _create_engine(self, *, creates: bool = False) -> Engine:
+        driver = sqlite_driver()
+        address = f"{self._path.absolute().as_uri()}?mode={'rwc' if creates else 'rw'}"
+        pragmas = _FILE_PRAGMAS + _CONNECTION_PRAGMAS if creates else _CONNECTION_PRAGMAS
+
+        def connect() -> Any:
+            connection = driver.connect(
+                address, uri=True, timeout=self._write_seconds, isolation_level=None, check_same_thread=False
+            )
+            connection.enable_load_extension(True)
+            connection.load_extension(sqlite_vec.loadable_path())
+            connection.enable_load_extension(False)
+            for pragma in pragmas:
+                connection.execute(f"PRAGMA {pragma}")
+            return connection
+
+        engine = create_engine(
+            "sqlite+pysqlite://",
+            module=driver,
+            creator=connect,
+            poolclass=QueuePool,
+            pool_size=_IDLE_CONNECTIONS,
+            max_overflow=-1,
+            pool_use_lifo=True,
+        )
+        event.listen(engine, "connect", _watch_the_clock)
+        return engine
+
+    @contextmanager
+    def _used(self) -> Iterator[None]:
+        with self._activity:
+            if self._closed:
+                raise Unavailable("the collection was closed meanwhile", hint="try again", retry_after=1)
+            self._active += 1
+        try:
+            yield
+        finally:
+            with self._activity:
+                self._active -= 1
+                self._activity.notify_all()
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except DBAPIError as error:
+            name = getattr(error.orig, "sqlite_errorname", "")
+            if name.startswith("SQLITE_BUSY"):
+                raise self._busy() from error
+            if name == "SQLITE_FULL":
+                raise StorageFull("the disk that holds the collection is full", hint="free some space") from error
+            if name == "SQLITE_INTERRUPT":
+                raise self._too_slow() from error
+            if name.startswith("SQLITE_CANTOPEN"):
+                raise NotFound("the collection's files are not there", hint="was it deleted?") from error
+            raise
+
+    def _log_bytes(self) -> int:
+        try:
+            return self._path.with_name(f"{self._path.name}-wal").stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    def _empty_log(self, connection: Connection) -> None:
+        """Move the log into the file and cut it to nothing, unless readers hold on to it for too long."""
+        connection.exec_driver_sql(f"PRAGMA busy_timeout = {_CHECKPOINT_WAIT_SECONDS * 1000:.0f}")
+        connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+        connection.exec_driver_sql(f"PRAGMA busy_timeout = {self._write_seconds * 1000:.0f}")
+
+    def _busy(self) -> StoreBusy:
+        return StoreBusy(
+            f"the collection was being written for {self._write_seconds:g} s", hint="try again", retry_after=1
+        )
+
+    def _too_slow(self) -> Unavailable:
+        return Unavailable(
+            f"a query of the collection took longer than {self._read_seconds:g} s",
+            code="search_timeout",
+            hint="narrow the filter, or raise FOOTNOTE_SEARCH_TIMEOUT_SECONDS",
+        )
+
+
+class _Deadline:
+    """A moment on the monotonic clock after which a connection's statement is stopped."""
+
+    def __init__(self) -> None:
+        self._moment: float | None = None
+
+    def set(self, seconds: float | None) -> None:
+        self._moment = None if seconds is None else time.monotonic() + seconds
+
+    def passed(self) -> bool:
+        return self._moment is not None and time.monotonic() > self._moment
+
+
+def _watch_the_clock(driver_connection: Any, record: Any) -> None:
+    deadline = record.info["deadline"] = _Deadline()
+    driver_connection.set_progress_handler(deadline.passed, _STEPS_BETWEEN_CLOCK_READINGS)

@@ -1,0 +1,277 @@
+"""Write and read documents, their versions, and the attributes that filters look up."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Literal, NamedTuple
+
+from sqlalchemy import Connection, Row, delete, func, insert, select, update
+
+from app.domain import Document, DocumentState, Metadata
+from app.errors import Cancelled, NotFound
+from app.stores.attributes import document_attributes
+from app.stores.changes import advance, log_deleted_documents
+from app.stores.expressions import one_of
+from app.stores.port import DocumentVersion, PreparedDocument
+from app.stores.schema import attributes, documents, versions
+
+_IDS_AT_ONCE = 1000
+
+
+class Counts(NamedTuple):
+    """Sums over some documents."""
+
+    documents: int
+    chunks: int
+    characters: int
+
+
+def find(connection: Connection, document_id: str) -> Document | None:
+    """Return the document, or `None`."""
+    row = _row(connection, document_id)
+    return None if row is None else as_document(row)
+
+
+def existing(connection: Connection, document_id: str) -> Document:
+    """Return the document; raises `NotFound`."""
+    found = find(connection, document_id)
+    if found is None:
+        raise _not_found(document_id)
+    return found
+
+
+def key_of_ready(connection: Connection, document_id: str) -> int:
+    """Return the key of a document that has a ready version; raises `NotFound`."""
+    wanted = select(documents.c.key).where(documents.c.id == document_id, documents.c.version > 0)
+    key = connection.scalar(wanted)
+    if key is None:
+        raise _not_found(document_id)
+    return key
+
+
+def register(
+    connection: Connection,
+    document_id: str,
+    *,
+    title: str,
+    metadata: Metadata,
+    media_type: str,
+    filename: str | None,
+    now: datetime,
+) -> int:
+    """Make the document known and return a registration, which outdates every earlier one."""
+    registration = advance(connection, "registration")
+    values: dict[str, Any] = {"registration": registration, "error": None}
+    described: dict[str, Any] = {
+        "state": DocumentState.PENDING.value,
+        "title": title,
+        "metadata": dict(metadata),
+        "media_type": media_type,
+        "filename": filename,
+        "extraction": None,
+        "updated_at": now,
+    }
+    row = _row(connection, document_id)
+    if row is None:
+        blank = {"version": 0, "source_type": "", "characters": 0, "chunk_count": 0, "warnings": [], "created_at": now}
+        key = advance(connection, "document_key")
+        connection.execute(insert(documents).values(key=key, id=document_id, **values, **described, **blank))
+    elif row.version == 0:
+        _change(connection, row.key, values | described)
+    else:
+        _change(connection, row.key, values)
+        return registration
+    _write_attributes(connection, document_id)
+    return registration
+
+
+def set_state(
+    connection: Connection,
+    document_id: str,
+    registration: int,
+    state: Literal["processing", "failed"],
+    error: Metadata | None,
+    extraction: Metadata | None,
+) -> None:
+    """Record a state; one with a ready version stays ready and gets the error only."""
+    row = _row(connection, document_id)
+    if row is None or row.registration != registration:
+        return
+    values: dict[str, Any] = {"error": None if error is None else dict(error)}
+    if row.version == 0:
+        values |= {"state": state, "extraction": None if extraction is None else dict(extraction)}
+    _change(connection, row.key, values)
+
+
+def write_version(connection: Connection, prepared: PreparedDocument, now: datetime) -> int:
+    """Make the prepared version the ready one and return the document's key.
+
+    Raises `Cancelled` when the document is gone or was registered anew.
+    """
+    row = _row(connection, prepared.id)
+    if row is None or row.registration != prepared.registration:
+        raise Cancelled(f"document {prepared.id!r} was deleted or submitted anew meanwhile")
+    described: dict[str, Any] = {
+        "version": row.version + 1,
+        "etag": prepared.etag,
+        "content_hash": prepared.content_hash,
+        "title": prepared.title,
+        "metadata": dict(prepared.metadata),
+        "media_type": prepared.media_type,
+        "filename": prepared.filename,
+        "characters": len(prepared.text),
+        "chunk_count": len(prepared.chunks),
+    }
+    connection.execute(insert(versions).values(document_key=row.key, created_at=now, **described))
+    rest = {
+        "state": DocumentState.READY.value,
+        "source_type": prepared.source_type,
+        "settings_hash": prepared.settings_hash,
+        "extraction": dict(prepared.extraction),
+        "warnings": [notice.as_json() for notice in prepared.warnings],
+        "error": None,
+        "updated_at": now,
+        "expires_at": prepared.expires_at,
+    }
+    _change(connection, row.key, described | rest)
+    _write_attributes(connection, prepared.id)
+    advance(connection, "scope")
+    return int(row.key)
+
+
+def update_ready(
+    connection: Connection,
+    document_id: str,
+    *,
+    etag: str,
+    title: str,
+    metadata: Metadata,
+    expires_at: datetime | None,
+    now: datetime,
+) -> None:
+    """Change what needs no embedding, in the document and in the line of its present version."""
+    row = _row(connection, document_id)
+    if row is None:
+        raise _not_found(document_id)
+    described = {"etag": etag, "title": title, "metadata": dict(metadata)}
+    _change(connection, row.key, described | {"expires_at": expires_at, "updated_at": now})
+    present = (versions.c.document_key == row.key, versions.c.version == row.version)
+    connection.execute(update(versions).where(*present).values(**described))
+    _write_attributes(connection, document_id)
+    advance(connection, "scope")
+
+
+def delete_all(connection: Connection, document_ids: Sequence[str]) -> int:
+    """Delete documents with all that belongs to them and return how many existed."""
+    deleted = 0
+    for first in range(0, len(document_ids), _IDS_AT_ONCE):
+        some = document_ids[first : first + _IDS_AT_ONCE]
+        keys = list(connection.scalars(select(documents.c.key).where(one_of(documents.c.id, some))))
+        log_deleted_documents(connection, keys)
+        connection.execute(delete(documents).where(documents.c.key.in_(keys)))
+        deleted += len(keys)
+    if deleted:
+        advance(connection, "scope")
+    return deleted
+
+
+def settings_hash(connection: Connection, document_id: str) -> str | None:
+    """Return the settings hash of the ready version."""
+    return connection.scalar(select(documents.c.settings_hash).where(documents.c.id == document_id))
+
+
+def with_content(connection: Connection, content_hash: str, limit: int) -> list[str]:
+    """Return ids of ready documents whose original has these bytes, oldest first."""
+    same = select(documents.c.id).where(documents.c.content_hash == content_hash)
+    return list(connection.scalars(same.order_by(documents.c.key).limit(limit)))
+
+
+def history(connection: Connection, document_id: str) -> list[DocumentVersion]:
+    """Return the versions that were ready, newest first."""
+    lines = (
+        select(versions, (versions.c.version == documents.c.version).label("current"))
+        .join(documents)
+        .where(documents.c.id == document_id)
+        .order_by(versions.c.version.desc())
+    )
+    return [
+        DocumentVersion(
+            version=line.version,
+            etag=line.etag,
+            content_hash=line.content_hash,
+            title=line.title,
+            characters=line.characters,
+            chunk_count=line.chunk_count,
+            created_at=line.created_at,
+            current=bool(line.current),
+        )
+        for line in connection.execute(lines)
+    ]
+
+
+def content_hashes_after(connection: Connection, after: str, limit: int) -> list[str]:
+    """Return content hashes that versions refer to, in order, those after one of them."""
+    distinct = select(versions.c.content_hash).distinct().where(versions.c.content_hash > after)
+    return list(connection.scalars(distinct.order_by(versions.c.content_hash).limit(limit)))
+
+
+def count_by_state(connection: Connection) -> dict[str, Counts]:
+    """Return counts for each state that a document has."""
+    sums = (func.count(), func.sum(documents.c.chunk_count), func.sum(documents.c.characters))
+    rows = connection.execute(select(documents.c.state, *sums).group_by(documents.c.state))
+    return {state: Counts(*counts) for state, *counts in rows}
+
+
+def as_document(row: Row[*tuple[Any, ...]]) -> Document:
+    """Return a row of the table as the shared noun."""
+    return Document(
+        key=row.key,
+        id=row.id,
+        state=DocumentState(row.state),
+        version=row.version,
+        etag=row.etag,
+        title=row.title,
+        metadata=row.metadata,
+        source_type=row.source_type,
+        media_type=row.media_type,
+        filename=row.filename,
+        content_hash=row.content_hash,
+        characters=row.characters,
+        chunk_count=row.chunk_count,
+        extraction=row.extraction,
+        warnings=tuple(row.warnings),
+        error=row.error,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        expires_at=row.expires_at,
+    )
+
+
+def _row(connection: Connection, document_id: str) -> Row[*tuple[Any, ...]] | None:
+    return connection.execute(select(documents).where(documents.c.id == document_id)).one_or_none()
+
+
+def _change(connection: Connection, document_key: int, values: dict[str, Any]) -> None:
+    connection.execute(update(documents).where(documents.c.key == document_key).values(**values))
+
+
+def _write_attributes(connection: Connection, document_id: str) -> None:
+    row = connection.execute(select(documents).where(documents.c.id == document_id)).one()
+    fields = document_attributes(
+        row.metadata,
+        document_id=row.id,
+        source_type=row.source_type,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+    )
+    connection.execute(delete(attributes).where(attributes.c.document_key == row.key))
+    connection.execute(
+        insert(attributes),
+        [
+            {"field": field, "kind": int(kind), "value": value, "document_key": row.key}
+            for field, kind, value in sorted(fields, key=lambda attribute: attribute[:2])
+        ],
+    )
+
+
+def _not_found(document_id: str) -> NotFound:
+    return NotFound(f"there is no document {document_id!r}")

@@ -1,0 +1,58 @@
+"""List documents page by page, by key, so that a page is stable while others are added."""
+
+import base64
+import binascii
+import struct
+import zlib
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, select
+
+from app.domain import Filter
+from app.errors import FieldError, InvalidRequest
+from app.stores.documents import as_document
+from app.stores.expressions import key_in
+from app.stores.filter_sql import FilterEvaluation
+from app.stores.port import DocumentPage
+from app.stores.schema import documents
+
+
+def list_documents(
+    connection: Connection, scope_filter: Filter | None, limit: int, cursor: str | None, states: Sequence[str]
+) -> DocumentPage:
+    """Return up to `limit` documents after the cursor; raises `InvalidRequest` for a cursor that is none of ours."""
+    after = 0 if cursor is None else _key_of(cursor)
+    wanted = select(documents).where(documents.c.key > after).order_by(documents.c.key).limit(limit + 1)
+    if states:
+        wanted = wanted.where(documents.c.state.in_(states))
+    if scope_filter is not None:
+        passing = FilterEvaluation(connection).document_keys(scope_filter)
+        rest = passing[passing > after]
+        # Without a condition on the state the next keys are the page, however many pass.
+        wanted = wanted.where(key_in(documents.c.key, rest if states else rest[: limit + 1]))
+    found = [as_document(row) for row in connection.execute(wanted)]
+    page = found[:limit]
+    return DocumentPage(tuple(page), _cursor_after(page[-1].key) if len(found) > limit else None)
+
+
+def _cursor_after(key: int) -> str:
+    packed = struct.pack(">q", key)
+    return base64.urlsafe_b64encode(packed + struct.pack(">I", zlib.crc32(packed))).decode()
+
+
+def _key_of(cursor: str) -> int:
+    try:
+        packed = base64.b64decode(cursor.encode("ascii"), altchars=b"-_", validate=True)
+        key, checksum = struct.unpack(">qI", packed)
+    except (UnicodeEncodeError, binascii.Error, struct.error):
+        raise _not_ours() from None
+    if zlib.crc32(packed[:8]) != checksum:
+        raise _not_ours()
+    return int(key)
+
+
+def _not_ours() -> InvalidRequest:
+    detail = "the cursor is not one that a list returned"
+    return InvalidRequest(
+        detail, hint="begin again without a cursor", errors=[FieldError("query:cursor", "invalid_cursor", detail)]
+    )

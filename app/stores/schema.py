@@ -1,0 +1,224 @@
+"""The tables of one collection. Times are microseconds since 1970 in UTC; JSON `null` is SQL `NULL`."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Column,
+    Dialect,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Named,
+    String,
+    Table,
+    Text,
+    TypedColumns,
+    TypeDecorator,
+    UniqueConstraint,
+)
+from sqlalchemy.types import UserDefinedType
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    }
+)
+
+
+def microseconds(moment: datetime) -> int:
+    """Return microseconds since 1970; raises `TypeError` for a time without a zone."""
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+class UtcTime(TypeDecorator[datetime]):
+    """A point in time, kept as an integer so that every engine orders and compares it alike."""
+
+    impl = BigInteger
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, _dialect: Dialect) -> int | None:
+        """Return microseconds since 1970."""
+        return None if value is None else microseconds(value)
+
+    def process_result_value(self, value: Any, _dialect: Dialect) -> datetime | None:
+        """Return the time in UTC."""
+        return None if value is None else _EPOCH + timedelta(microseconds=value)
+
+
+class FilterValue(UserDefinedType[str | int | float | bytes]):
+    """A value that keeps its own type: SQLite converts nothing in a column declared as `BLOB`."""
+
+    cache_ok = True
+
+    def get_col_spec(self, **_: Any) -> str:
+        """Return the declared type."""
+        return "BLOB"
+
+
+_Json: JSON[Any] = JSON(none_as_null=True)
+
+
+def _document_key(*, primary_key: bool = False) -> Column[int]:
+    return Column(Integer, ForeignKey("documents.key", ondelete="CASCADE"), primary_key=primary_key)
+
+
+class CounterColumns(TypedColumns):
+    """Numbers that only grow: `document_key`, `chunk_key`, `registration`, and `scope`.
+
+    `scope` counts the changes of what a filter can find; a cached scope is good while it stands still.
+    """
+
+    name: Named[str] = Column(String(32), primary_key=True)
+    value: Named[int] = Column(BigInteger)
+
+
+class EmbeddingSpaceColumns(TypedColumns):
+    """The space of the stored vectors: one row, `id` 1, once the first document chose it."""
+
+    id: Named[int] = Column(Integer, primary_key=True)
+    provider: Named[str] = Column(Text)
+    model: Named[str] = Column(Text)
+    dimensions: Named[int] = Column(Integer)
+    fingerprint: Named[bytes] = Column(LargeBinary)
+
+
+class DocumentColumns(TypedColumns):
+    """One document. `state` is `ready` exactly when `version` is above 0."""
+
+    key: Named[int] = Column(Integer, primary_key=True)
+    id: Named[str] = Column(Text, unique=True)
+    registration: Named[int] = Column(BigInteger)
+    state: Named[str] = Column(String(16))
+    version: Named[int] = Column(Integer)
+    etag: Named[str | None] = Column(Text)
+    title: Named[str] = Column(Text)
+    metadata: Named[dict[str, Any]] = Column(_Json)
+    source_type: Named[str] = Column(Text)
+    media_type: Named[str] = Column(Text)
+    filename: Named[str | None] = Column(Text)
+    content_hash: Named[str | None] = Column(Text, index=True)
+    settings_hash: Named[str | None] = Column(Text)
+    characters: Named[int] = Column(BigInteger)
+    chunk_count: Named[int] = Column(Integer)
+    extraction: Named[dict[str, Any] | None] = Column(_Json)
+    warnings: Named[list[dict[str, Any]]] = Column(_Json)
+    error: Named[dict[str, Any] | None] = Column(_Json)
+    created_at: Named[datetime] = Column(UtcTime)
+    updated_at: Named[datetime] = Column(UtcTime)
+    expires_at: Named[datetime | None] = Column(UtcTime)
+
+
+class VersionColumns(TypedColumns):
+    """One version that was ready once, with what is needed to bring it back from its original."""
+
+    document_key: Named[int] = _document_key(primary_key=True)
+    version: Named[int] = Column(Integer, primary_key=True)
+    etag: Named[str] = Column(Text)
+    content_hash: Named[str] = Column(Text, index=True)
+    title: Named[str] = Column(Text)
+    metadata: Named[dict[str, Any]] = Column(_Json)
+    media_type: Named[str] = Column(Text)
+    filename: Named[str | None] = Column(Text)
+    characters: Named[int] = Column(BigInteger)
+    chunk_count: Named[int] = Column(Integer)
+    created_at: Named[datetime] = Column(UtcTime)
+
+
+class TextColumns(TypedColumns):
+    """A segment of a canonical text, so that a piece of a long one is read without the rest."""
+
+    document_key: Named[int] = _document_key(primary_key=True)
+    start: Named[int] = Column(BigInteger, primary_key=True)
+    text: Named[str] = Column(Text)
+
+
+class PageColumns(TypedColumns):
+    """A page's place in the canonical text."""
+
+    document_key: Named[int] = _document_key(primary_key=True)
+    number: Named[int] = Column(Integer, primary_key=True)
+    start: Named[int] = Column(BigInteger)
+    end: Named[int] = Column(BigInteger)
+
+
+class ChunkColumns(TypedColumns):
+    """One chunk. The text stands here too, since a search must not read whole segments."""
+
+    key: Named[int] = Column(Integer, primary_key=True)
+    document_key: Named[int] = _document_key()
+    ordinal: Named[int] = Column(Integer)
+    start: Named[int] = Column(BigInteger)
+    end: Named[int] = Column(BigInteger)
+    text: Named[str] = Column(Text)
+    context: Named[str] = Column(Text)
+    heading_path: Named[list[str]] = Column(_Json)
+    page_start: Named[int | None] = Column(Integer)
+    page_end: Named[int | None] = Column(Integer)
+    kind: Named[str] = Column(String(16))
+    token_count: Named[int] = Column(Integer)
+
+
+class VectorColumns(TypedColumns):
+    """The `content` vector of a chunk: little-endian float32, by SHA-256 of the text that was embedded."""
+
+    chunk_key: Named[int] = Column(Integer, ForeignKey("chunks.key", ondelete="CASCADE"), primary_key=True)
+    text_hash: Named[bytes] = Column(LargeBinary, index=True)
+    vector: Named[bytes] = Column(LargeBinary)
+
+
+class StagedVectorColumns(TypedColumns):
+    """A vector of a job that has not written its document yet."""
+
+    job_id: Named[str] = Column(String(64), primary_key=True)
+    text_hash: Named[bytes] = Column(LargeBinary, primary_key=True, index=True)
+    vector: Named[bytes] = Column(LargeBinary)
+
+
+class ChangeColumns(TypedColumns):
+    """One line of the change log; whoever trims the log keeps its newest line, which holds the revision."""
+
+    revision: Named[int] = Column(Integer, primary_key=True)
+    chunk_key: Named[int] = Column(Integer)
+    operation: Named[str] = Column(String(8))
+
+
+class AttributeColumns(TypedColumns):
+    """One value of one metadata field, as filters look it up; see `attributes.py`.
+
+    The primary key is the table: a condition is one range of it, read in order.
+    """
+
+    field: Named[str] = Column(Text, primary_key=True)
+    kind: Named[int] = Column(Integer, primary_key=True)
+    value: Named[Any] = Column(FilterValue, primary_key=True)
+    document_key: Named[int] = _document_key(primary_key=True)
+
+
+counters = Table("counters", metadata, CounterColumns)
+embedding_space = Table("embedding_space", metadata, EmbeddingSpaceColumns)
+documents = Table(
+    "documents",
+    metadata,
+    DocumentColumns,
+    # Counts and the documents that are not ready, read from this index alone.
+    Index(None, "state", "chunk_count", "characters"),
+)
+versions = Table("versions", metadata, VersionColumns)
+texts = Table("texts", metadata, TextColumns)
+pages = Table("pages", metadata, PageColumns)
+chunks = Table("chunks", metadata, ChunkColumns, UniqueConstraint("document_key", "ordinal"))
+vectors = Table("vectors", metadata, VectorColumns)
+staged_vectors = Table("staged_vectors", metadata, StagedVectorColumns)
+changes = Table("changes", metadata, ChangeColumns, sqlite_autoincrement=True)
+attributes = Table("attributes", metadata, AttributeColumns, Index(None, "document_key"), sqlite_with_rowid=False)

@@ -1,0 +1,289 @@
+"""One collection in one SQLite file, `collection.db` in the collection's folder."""
+
+import os
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.domain import Document, DocumentState, EmbeddingSpace, Filter, Metadata, Page
+from app.settings import Settings
+from app.stores import changes, chunks, documents, listing, scopes, texts, verification
+from app.stores.connection import Database
+from app.stores.port import (
+    Change,
+    DocumentPage,
+    DocumentVersion,
+    FoundChunk,
+    IndexedChunk,
+    Keys,
+    PreparedDocument,
+    Scope,
+    StoreStats,
+)
+from app.stores.vectors import (
+    drop_staged,
+    fix_space,
+    known_vectors,
+    nearest,
+    similarities,
+    stage_vectors,
+    stored_space,
+)
+
+DATABASE_NAME = "collection.db"
+ORIGINALS_NAME = "originals"
+_HASHES_AT_ONCE = 1000
+_DOCUMENTS_VERIFIED_AT_ONCE = 100
+
+
+class SqliteStore:
+    """`CollectionStore` on SQLite; the port says what each method promises."""
+
+    def __init__(self, folder: Path, settings: Settings) -> None:
+        self._folder = folder
+        self._scopes = scopes.ScopeCache()
+        self._database = Database(
+            folder / DATABASE_NAME,
+            read_seconds=settings.search_timeout_seconds,
+            write_seconds=settings.write_wait_seconds,
+        )
+        self._database.migrate()
+
+    # --- documents ---
+
+    def register_document(
+        self, document_id: str, *, title: str, metadata: Metadata, media_type: str, filename: str | None
+    ) -> int:
+        """Make the document known and return a registration."""
+        with self._database.writing() as connection:
+            return documents.register(
+                connection,
+                document_id,
+                title=title,
+                metadata=metadata,
+                media_type=media_type,
+                filename=filename,
+                now=_now(),
+            )
+
+    def set_state(
+        self,
+        document_id: str,
+        registration: int,
+        state: Literal["processing", "failed"],
+        error: Metadata | None = None,
+        extraction: Metadata | None = None,
+    ) -> None:
+        """Record a state of a document with no ready version, else its error only."""
+        with self._database.writing() as connection:
+            documents.set_state(connection, document_id, registration, state, error, extraction)
+
+    def replace_document(self, prepared: PreparedDocument) -> Document:
+        """Write a version in one transaction and log its changes."""
+        hashes = [chunks.hash_of(chunk.indexed_text) for chunk in prepared.chunks]
+        with self._database.writing() as connection:
+            key = documents.write_version(connection, prepared, _now())
+            texts.write_text(connection, key, prepared.text)
+            texts.write_pages(connection, key, prepared.pages)
+            chunks.replace_chunks(connection, key, prepared.chunks, prepared.vectors, hashes)
+            return documents.existing(connection, prepared.id)
+
+    def update_document(
+        self, document_id: str, *, etag: str, title: str, metadata: Metadata, expires_at: datetime | None
+    ) -> Document:
+        """Change what needs no embedding."""
+        with self._database.writing() as connection:
+            documents.update_ready(
+                connection, document_id, etag=etag, title=title, metadata=metadata, expires_at=expires_at, now=_now()
+            )
+            return documents.existing(connection, document_id)
+
+    def delete_documents(self, document_ids: Sequence[str]) -> int:
+        """Delete documents with all that belongs to them in one transaction."""
+        with self._database.writing(erases=True) as connection:
+            return documents.delete_all(connection, document_ids)
+
+    def document(self, document_id: str) -> Document | None:
+        """Return the document, or `None`."""
+        with self._database.reading() as connection:
+            return documents.find(connection, document_id)
+
+    def settings_hash(self, document_id: str) -> str | None:
+        """Return the settings hash of the document's ready version."""
+        with self._database.reading() as connection:
+            return documents.settings_hash(connection, document_id)
+
+    def documents_with_content(self, content_hash: str, limit: int = 10) -> list[str]:
+        """Return ids of ready documents whose original has these bytes."""
+        with self._database.reading() as connection:
+            return documents.with_content(connection, content_hash, limit)
+
+    def list_documents(
+        self, scope_filter: Filter | None, *, limit: int, cursor: str | None, states: Sequence[str] = ()
+    ) -> DocumentPage:
+        """Return documents by key."""
+        with self._database.reading(snapshot=True) as connection:
+            return listing.list_documents(connection, scope_filter, limit, cursor, states)
+
+    def text(self, document_id: str, start: int, end: int | None) -> str:
+        """Return `[start, end)` of the ready version's canonical text."""
+        with self._database.reading(snapshot=True) as connection:
+            return texts.read_text(connection, documents.key_of_ready(connection, document_id), start, end)
+
+    def pages(self, document_id: str) -> list[Page]:
+        """Return the ready version's page map, empty for a text without pages."""
+        with self._database.reading(snapshot=True) as connection:
+            return texts.read_pages(connection, documents.key_of_ready(connection, document_id))
+
+    def chunks(self, document_id: str, *, limit: int, after: int | None) -> list[FoundChunk]:
+        """Return the document's chunks by ordinal, those after ordinal `after`."""
+        with self._database.reading() as connection:
+            return chunks.document_chunks(connection, document_id, limit, after)
+
+    def versions(self, document_id: str) -> list[DocumentVersion]:
+        """Return the history, newest first."""
+        with self._database.reading() as connection:
+            return documents.history(connection, document_id)
+
+    def content_hashes(self) -> Iterator[str]:
+        """Yield each content hash that a document or version refers to; holds no transaction between two."""
+        after = ""
+        while True:
+            with self._database.reading(limited=False) as connection:
+                found = documents.content_hashes_after(connection, after, _HASHES_AT_ONCE)
+            if not found:
+                return
+            yield from found
+            after = found[-1]
+
+    # --- vectors kept between attempts ---
+
+    def known_vectors(self, text_hashes: Sequence[bytes]) -> dict[bytes, NDArray[np.float32]]:
+        """Return the vectors this collection has, live or staged, by SHA-256 of the indexed text."""
+        with self._database.reading(limited=False) as connection:
+            return known_vectors(connection, text_hashes)
+
+    def stage_vectors(self, job_id: str, vectors: dict[bytes, NDArray[np.float32]]) -> None:
+        """Keep a batch's vectors."""
+        with self._database.writing() as connection:
+            stage_vectors(connection, job_id, vectors)
+
+    def drop_staged(self, job_id: str) -> None:
+        """Forget what the job staged."""
+        with self._database.writing() as connection:
+            drop_staged(connection, job_id)
+
+    # --- search ---
+
+    def scope(self, search_filter: Filter | None, document_ids: Sequence[str] | None) -> Scope:
+        """Return the ready documents that pass, with warnings."""
+        wanted = scopes.combined(search_filter, document_ids)
+        if wanted is None:
+            return scopes.EVERYTHING
+        with self._database.reading(snapshot=True) as connection:
+            version = changes.counted(connection, "scope")
+            return self._scopes.get(version, wanted, partial(scopes.resolve, connection, wanted))
+
+    def similarities(self, vector: NDArray[np.float32], chunk_keys: Keys) -> dict[int, float]:
+        """Return the exact cosine of each chunk that still exists."""
+        with self._database.reading() as connection:
+            return similarities(connection, vector, chunk_keys)
+
+    def nearest(self, vector: NDArray[np.float32], limit: int, scope: Scope) -> list[tuple[int, float]]:
+        """Return `(chunk_key, cosine)` of the exact nearest, best first."""
+        with self._database.reading() as connection:
+            return nearest(connection, vector, limit, scope.document_keys)
+
+    def found_chunks(self, chunk_keys: Sequence[int]) -> list[FoundChunk]:
+        """Return the chunks that still exist, in the order asked."""
+        with self._database.reading() as connection:
+            return chunks.found_chunks(connection, chunk_keys)
+
+    # --- what an index follows ---
+
+    def revision(self) -> int:
+        """Return the last revision of the change log."""
+        with self._database.reading() as connection:
+            return changes.revision(connection)
+
+    def oldest_revision(self) -> int:
+        """Return the revision before the oldest line that the log still has."""
+        with self._database.reading() as connection:
+            return changes.oldest_revision(connection)
+
+    def changes(self, after: int, limit: int) -> list[Change]:
+        """Return the log's lines after a revision, oldest first."""
+        with self._database.reading(limited=False) as connection:
+            return changes.changes_after(connection, after, limit)
+
+    def indexed_chunks(self, chunk_keys: Sequence[int]) -> list[IndexedChunk]:
+        """Return what an index needs of those of the chunks that still exist."""
+        with self._database.reading(limited=False) as connection:
+            return chunks.indexed_chunks(connection, chunk_keys)
+
+    def all_chunks(self, after: int, limit: int) -> list[IndexedChunk]:
+        """Return chunks by key, those after key `after`."""
+        with self._database.reading(limited=False) as connection:
+            return chunks.all_chunks(connection, after, limit)
+
+    def chunk_keys(self) -> Keys:
+        """Return every live chunk's key, sorted."""
+        with self._database.reading(limited=False) as connection:
+            return chunks.chunk_keys(connection)
+
+    # --- the whole ---
+
+    def embedding_space(self) -> EmbeddingSpace | None:
+        """Return the space of the stored vectors, or `None` before the first."""
+        with self._database.reading() as connection:
+            return stored_space(connection)
+
+    def set_embedding_space(self, space: EmbeddingSpace) -> None:
+        """Fix the collection's space."""
+        with self._database.writing() as connection:
+            fix_space(connection, space)
+
+    def stats(self) -> StoreStats:
+        """Return counts."""
+        with self._database.reading(snapshot=True) as connection:
+            counts = documents.count_by_state(connection)
+            revision = changes.revision(connection)
+        return StoreStats(
+            documents={state.value: counts[state].documents if state in counts else 0 for state in DocumentState},
+            chunks=sum(count.chunks for count in counts.values()),
+            characters=sum(count.characters for count in counts.values()),
+            revision=revision,
+            database_bytes=self._database.bytes_on_disk(),
+            original_bytes=_bytes_in(self._folder / ORIGINALS_NAME),
+        )
+
+    def verify(self) -> list[dict[str, Any]]:
+        """Return differences inside the store."""
+        with self._database.reading(limited=False) as connection:
+            found = verification.file_differences(connection)
+        with self._database.reading(snapshot=True, limited=False) as connection:
+            found += verification.log_differences(connection)
+        last: int | None = 0
+        while last is not None:
+            # A transaction for some documents at a time lets the log of a busy collection be emptied between them.
+            with self._database.reading(snapshot=True, limited=False) as connection:
+                some, last = verification.document_differences(connection, last, _DOCUMENTS_VERIFIED_AT_ONCE)
+            found += some
+        return found
+
+    def close(self) -> None:
+        """Close every connection; waits for what is running."""
+        self._database.close()
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _bytes_in(folder: Path) -> int:
+    return sum((Path(parent) / name).stat().st_size for parent, _, names in os.walk(folder) for name in names)

@@ -1,0 +1,92 @@
+"""Keep vectors, rank them exactly, and remember the space that they are of."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection, delete, insert, select, union_all
+
+from app.domain import EmbeddingSpace, same_space
+from app.errors import EmbeddingModelMismatch
+from app.stores.expressions import cosine_distance, gathered, insert_or_skip, key_in, numbers, stored_vector
+from app.stores.port import Keys
+from app.stores.schema import chunks, embedding_space, staged_vectors, vectors
+
+HASHES_AT_ONCE = 500
+
+
+def loaded_vector(stored: bytes) -> NDArray[np.float32]:
+    """Return a stored vector; read-only."""
+    return np.frombuffer(stored, "<f4")
+
+
+def known_vectors(connection: Connection, text_hashes: Sequence[bytes]) -> dict[bytes, NDArray[np.float32]]:
+    """Return the vectors, live or staged, of those of the texts that have one."""
+    found: dict[bytes, NDArray[np.float32]] = {}
+    for first in range(0, len(text_hashes), HASHES_AT_ONCE):
+        asked = text_hashes[first : first + HASHES_AT_ONCE]
+        live = select(vectors.c.text_hash, vectors.c.vector).where(vectors.c.text_hash.in_(asked))
+        staged = select(staged_vectors.c.text_hash, staged_vectors.c.vector).where(
+            staged_vectors.c.text_hash.in_(asked)
+        )
+        for text_hash, stored in connection.execute(union_all(live, staged)):
+            found[text_hash] = loaded_vector(stored)
+    return found
+
+
+def stage_vectors(connection: Connection, job_id: str, fresh: Mapping[bytes, NDArray[np.float32]]) -> None:
+    """Keep vectors for a job; one that the job has staged already stays."""
+    rows = [
+        {"job_id": job_id, "text_hash": text_hash, "vector": stored_vector(vector)}
+        for text_hash, vector in fresh.items()
+    ]
+    if rows:
+        connection.execute(insert_or_skip(staged_vectors), rows)
+
+
+def drop_staged(connection: Connection, job_id: str) -> None:
+    """Forget what a job staged."""
+    connection.execute(delete(staged_vectors).where(staged_vectors.c.job_id == job_id))
+
+
+def similarities(connection: Connection, vector: NDArray[np.float32], chunk_keys: Keys) -> dict[int, float]:
+    """Return the exact cosine of each of the chunks that exists."""
+    distance = cosine_distance(vectors.c.vector, vector)
+    wanted = select(gathered(vectors.c.chunk_key), gathered(distance)).where(key_in(vectors.c.chunk_key, chunk_keys))
+    keys, distances = connection.execute(wanted).one()
+    return dict(zip(numbers(keys, np.int64).tolist(), (1 - numbers(distances, np.float64)).tolist(), strict=True))
+
+
+def nearest(
+    connection: Connection, vector: NDArray[np.float32], limit: int, document_keys: Keys | None
+) -> list[tuple[int, float]]:
+    """Return `(chunk_key, cosine)` of the nearest, best first; ties by the smaller key."""
+    distance = cosine_distance(vectors.c.vector, vector).label("distance")
+    ranked = select(vectors.c.chunk_key, distance).order_by(distance, vectors.c.chunk_key).limit(limit)
+    if document_keys is not None:
+        ranked = ranked.join(chunks).where(key_in(chunks.c.document_key, document_keys))
+    return [(key, 1 - far) for key, far in connection.execute(ranked)]
+
+
+def stored_space(connection: Connection) -> EmbeddingSpace | None:
+    """Return the space of the vectors, `None` before the first."""
+    row = connection.execute(select(embedding_space)).one_or_none()
+    if row is None:
+        return None
+    fingerprint = tuple(loaded_vector(row.fingerprint).tolist())
+    return EmbeddingSpace(row.provider, row.model, row.dimensions, fingerprint)
+
+
+def fix_space(connection: Connection, space: EmbeddingSpace) -> None:
+    """Make this the space of the vectors; raises `EmbeddingModelMismatch` where another one is."""
+    fixed = stored_space(connection)
+    if fixed is None:
+        fingerprint = stored_vector(np.array(space.fingerprint, np.float32))
+        row = {"id": 1, "provider": space.provider, "model": space.model, "dimensions": space.dimensions}
+        connection.execute(insert(embedding_space).values(**row, fingerprint=fingerprint))
+    elif not same_space(fixed, space):
+        raise EmbeddingModelMismatch(
+            f"the collection holds vectors of {fixed.model} ({fixed.dimensions} dimensions), "
+            f"not of {space.model} ({space.dimensions})",
+            hint="configure the model that the collection was made with",
+        )

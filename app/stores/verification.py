@@ -1,0 +1,117 @@
+"""Look for differences inside a store."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from sqlalchemy import Connection, func, select
+
+from app.domain import Chunk
+from app.stores.attributes import document_attributes
+from app.stores.changes import oldest_revision
+from app.stores.chunks import chunk_id, hash_of
+from app.stores.schema import attributes, changes, chunks, documents, texts, vectors
+from app.stores.texts import SEGMENT_CHARACTERS, read_text
+
+Difference = dict[str, Any]
+
+
+def file_differences(connection: Connection) -> list[Difference]:
+    """Return what SQLite itself finds wrong with the file."""
+    findings = connection.exec_driver_sql("PRAGMA quick_check").scalars()
+    return [_difference("damaged_file", str(finding)) for finding in findings if finding != "ok"]
+
+
+def log_differences(connection: Connection) -> list[Difference]:
+    """Return chunks whose newest line in the change log does not tell what became of them."""
+    newest = select(func.max(changes.c.revision)).group_by(changes.c.chunk_key)
+    told = select(changes.c.chunk_key, changes.c.operation).where(changes.c.revision.in_(newest)).subquery()
+    lost = select(told.c.chunk_key).outerjoin(chunks, chunks.c.key == told.c.chunk_key)
+    lost = lost.where(told.c.operation == "upsert", chunks.c.key.is_(None))
+    unheard = select(chunks.c.key).outerjoin(told, chunks.c.key == told.c.chunk_key)
+    denied = told.c.operation == "delete"
+    # A log that lost its oldest lines is silent about old chunks.
+    unheard = unheard.where(denied | told.c.operation.is_(None) if oldest_revision(connection) == 0 else denied)
+    return [
+        *(_difference("change_log", "the log misses a delete", key=key) for key in connection.scalars(lost)),
+        *(_difference("change_log", "the log misses an upsert", key=key) for key in connection.scalars(unheard)),
+    ]
+
+
+def document_differences(connection: Connection, after: int, limit: int) -> tuple[list[Difference], int | None]:
+    """Return the differences in documents with keys above `after`, and the last key looked at, `None` at the end."""
+    rows = connection.execute(
+        select(documents).where(documents.c.key > after).order_by(documents.c.key).limit(limit)
+    ).all()
+    found = [
+        difference
+        for row in rows
+        for difference in (*_attribute_differences(connection, row), *_content_differences(connection, row))
+    ]
+    return found, rows[-1].key if rows else None
+
+
+def _attribute_differences(connection: Connection, row: Any) -> Iterator[Difference]:
+    of_document = attributes.c.document_key == row.key
+    stored = connection.execute(
+        select(attributes.c.field, attributes.c.kind, attributes.c.value).where(of_document)
+    ).all()
+    expected = document_attributes(
+        row.metadata,
+        document_id=row.id,
+        source_type=row.source_type,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+    )
+    if {tuple(attribute) for attribute in stored} != expected:
+        yield _difference("attributes", "filters do not see the metadata as it is", row.id)
+
+
+def _content_differences(connection: Connection, row: Any) -> Iterator[Difference]:
+    of_document = texts.c.document_key == row.key
+    characters = connection.scalar(select(func.coalesce(func.sum(func.length(texts.c.text)), 0)).where(of_document))
+    if characters != row.characters:
+        yield _difference("text", f"{row.characters} characters were written, {characters} are there", row.id)
+    window = _Window(connection, row.key)
+    count = 0
+    stored = (
+        select(chunks, vectors.c.text_hash, func.length(vectors.c.vector).label("bytes"))
+        .outerjoin(vectors)
+        .where(chunks.c.document_key == row.key)
+        .order_by(chunks.c.ordinal)
+    )
+    for chunk in connection.execute(stored):
+        count += 1
+        if chunk.text != window.piece(chunk.start, chunk.end):
+            yield _difference("chunk_text", "the chunk is not text[start:end]", row.id, chunk.key)
+        if chunk.text_hash != hash_of(_indexed_text(chunk)) or not chunk.bytes:
+            yield _difference("vector", "the chunk has no vector of its text", row.id, chunk.key)
+    if count != row.chunk_count:
+        yield _difference("chunks", f"{row.chunk_count} chunks were written, {count} are there", row.id)
+
+
+def _indexed_text(row: Any) -> str:
+    chunk = Chunk(row.ordinal, row.start, row.end, row.text, row.token_count, row.context)
+    return chunk.indexed_text
+
+
+class _Window:
+    """Some segments of a text, moved along as its chunks are looked at in order."""
+
+    def __init__(self, connection: Connection, document_key: int) -> None:
+        self._connection = connection
+        self._document_key = document_key
+        self._start = 0
+        self._text = ""
+
+    def piece(self, start: int, end: int) -> str:
+        if start < self._start or end > self._start + len(self._text):
+            self._start = start
+            self._text = read_text(
+                self._connection, self._document_key, start, max(end, start + 4 * SEGMENT_CHARACTERS)
+            )
+        return self._text[start - self._start : end - self._start]
+
+
+def _difference(kind: str, detail: str, document_id: str | None = None, key: int | None = None) -> Difference:
+    found_in = None if key is None else chunk_id(key)
+    return {"kind": kind, "document_id": document_id, "chunk_id": found_in, "detail": detail}
