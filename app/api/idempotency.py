@@ -39,7 +39,8 @@ async def idempotency(
     services: CurrentServices,
     principal: CurrentPrincipal,
     idempotency_key: Annotated[
-        str | None, Header(description="A new value for each request; a repeat gets the first answer")
+        str | None,
+        Header(alias="Idempotency-Key", description="A new value for each request; a repeat gets the first answer"),
     ] = None,
 ) -> Once:
     """Return what tells this request from others."""

@@ -10,8 +10,12 @@ from app.ingestion.submission import Precondition
 
 _STRONG_TAG = re.compile(r'"[\x21\x23-\x7e\x80-\xff]*"')
 
-IfMatch = Annotated[str | None, Header(description="Refuse a lost update: the document's present `ETag`, or `*`")]
-IfNoneMatch = Annotated[str | None, Header(description="Only `*`: create, never replace", examples=["*"])]
+IfMatch = Annotated[
+    str | None, Header(alias="If-Match", description="Refuse a lost update: the document's present `ETag`, or `*`")
+]
+IfNoneMatch = Annotated[
+    str | None, Header(alias="If-None-Match", description="Only `*`: create, never replace", examples=["*"])
+]
 
 
 async def change_precondition(if_match: IfMatch = None) -> Precondition:

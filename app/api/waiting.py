@@ -24,7 +24,9 @@ async def preferred_wait(
     request: Request,
     prefer: Annotated[  # noqa: ARG001 - declares the header; several lines of it are read from the request
         str | None,
-        Header(description="`wait=N`: seconds, at most 60, to wait for the result", examples=["wait=10"]),
+        Header(
+            alias="Prefer", description="`wait=N`: seconds, at most 60, to wait for the result", examples=["wait=10"]
+        ),
     ] = None,
 ) -> float | None:
     """Return the seconds the caller wants to wait, or `None`; other preferences are ignored (RFC 7240)."""

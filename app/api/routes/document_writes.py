@@ -75,7 +75,7 @@ async def raw_document(
     metadata: Annotated[str | None, Query(description="A JSON object", examples=['{"team":"hr"}'])] = None,
     expires_at: Annotated[Timestamp | None, Query()] = None,
     x_document_password: Annotated[
-        str | None, Header(description="Of an encrypted file; kept until it is read")
+        str | None, Header(alias="X-Document-Password", description="Of an encrypted file; kept until it is read")
     ] = None,
 ) -> RawDocument:
     """Return what query and headers say, checked before the first byte of the body is read."""

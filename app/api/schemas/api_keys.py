@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
+from app.api.schemas import examples
 from app.api.schemas.strict import FilterObject, Reply, Request, Timestamp
 
 RoleName = Literal["search", "ask", "ingest", "owner"]
@@ -48,6 +49,8 @@ class RotateRequest(Request):
 class ApiKeyReply(Reply):
     """A key without its secret."""
 
+    model_config = ConfigDict(json_schema_extra={"examples": [examples.API_KEY]})
+
     id: str
     name: str
     prefix: str = Field(description="How the secret begins")
@@ -64,11 +67,17 @@ class ApiKeyReply(Reply):
 class NewApiKeyReply(ApiKeyReply):
     """A key with its secret, which is shown this once."""
 
+    model_config = ConfigDict(json_schema_extra={"examples": [examples.NEW_API_KEY]})
+
     secret: str
 
 
 class ApiKeyList(Reply):
     """One page of keys."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"data": [examples.API_KEY], "has_more": False, "next_cursor": None}]}
+    )
 
     data: list[ApiKeyReply]
     has_more: bool

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
+from app.api.schemas import examples
 from app.api.schemas.search import NoticeReply, SearchOptions
 from app.api.schemas.strict import Reply, Request
 
@@ -86,6 +87,8 @@ class UsageReply(Reply):
 
 class AskReply(Reply):
     """An answer with its evidence."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [examples.ASK]})
 
     answer: str
     answered: bool

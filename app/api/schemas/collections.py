@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from app.api.schemas import examples
 from app.api.schemas.search import SearchOptions
 from app.api.schemas.strict import Reply, Request
 
@@ -81,6 +82,8 @@ class CollectionPatch(CollectionSettings):
 class CollectionReply(Reply):
     """A collection."""
 
+    model_config = ConfigDict(json_schema_extra={"examples": [examples.COLLECTION]})
+
     name: str
     title: str | None
     description: str | None
@@ -98,6 +101,10 @@ class CollectionReply(Reply):
 class CollectionList(Reply):
     """One page of the collections this key opens."""
 
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"data": [examples.COLLECTION], "has_more": False, "next_cursor": None}]}
+    )
+
     data: list[CollectionReply]
     has_more: bool
     next_cursor: str | None
@@ -105,6 +112,8 @@ class CollectionList(Reply):
 
 class CollectionStats(Reply):
     """Counts of one collection; bytes are on disk."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [examples.STATS]})
 
     documents: dict[str, int] = Field(description="Documents by state")
     chunks: int
@@ -126,6 +135,8 @@ class Difference(Reply):
 
 class Verification(Reply):
     """What `verify` found."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [examples.VERIFICATION]})
 
     clean: bool
     differences: list[Difference]

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import ConfigDict, Field, SkipValidation, model_validator
 from pydantic_core import PydanticCustomError
 
+from app.api.schemas import examples
 from app.api.schemas.problem import Problem
 from app.api.schemas.search import NoticeReply
 from app.api.schemas.strict import AnyText, FilterObject, JsonObject, Reply, Request, Timestamp
@@ -121,6 +122,8 @@ class DeleteByFilter(Request):
 class Deleted(Reply):
     """How many documents were deleted."""
 
+    model_config = ConfigDict(json_schema_extra={"examples": [{"deleted": 3}]})
+
     deleted: int
 
 
@@ -162,12 +165,16 @@ class DocumentSummary(Reply):
 class DocumentReply(DocumentSummary):
     """A document as an answer of its own."""
 
+    model_config = ConfigDict(json_schema_extra={"examples": [examples.DOCUMENT]})
+
     timings_ms: dict[str, float]
     request_id: str
 
 
 class SubmittedReply(DocumentReply):
     """A document and what a write made of it."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [examples.SUBMITTED]})
 
     outcome: Literal["created", "updated", "metadata_updated", "unchanged"]
     chunks: ChunkCounts
@@ -176,6 +183,8 @@ class SubmittedReply(DocumentReply):
 
 class DocumentList(Reply):
     """One page of documents."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [examples.DOCUMENTS]})
 
     data: list[DocumentSummary]
     has_more: bool
@@ -199,6 +208,8 @@ class ChunkReply(Reply):
 class ChunkList(Reply):
     """One page of a document's chunks, by ordinal."""
 
+    model_config = ConfigDict(json_schema_extra={"examples": [examples.CHUNKS]})
+
     data: list[ChunkReply]
     has_more: bool
     next_cursor: str | None
@@ -218,6 +229,8 @@ class VersionReply(Reply):
 
 class VersionList(Reply):
     """One page of a document's history, newest first."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [examples.VERSIONS]})
 
     data: list[VersionReply]
     has_more: bool
@@ -239,6 +252,8 @@ class ItemReply(Reply):
 
 class BatchReply(Reply):
     """What became of each document, in the order sent."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [examples.BATCH]})
 
     results: list[ItemReply]
     request_id: str

@@ -3,8 +3,9 @@
 from datetime import datetime
 from typing import Any
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
+from app.api.schemas import examples
 from app.api.schemas.problem import Problem
 from app.api.schemas.strict import Reply
 from app.catalog.jobs import JobState
@@ -34,6 +35,8 @@ class JobProblem(Problem):
 class JobReply(Reply):
     """A piece of long work."""
 
+    model_config = ConfigDict(json_schema_extra={"examples": [examples.JOB]})
+
     id: str
     kind: str
     collection: str
@@ -52,6 +55,8 @@ class JobReply(Reply):
 
 class JobList(Reply):
     """One page of jobs, newest first."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [examples.JOBS]})
 
     data: list[JobReply]
     has_more: bool

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
+from app.api.schemas import examples
 from app.api.schemas.strict import FilterObject, Reply, Request
 
 _MEMBERS_OF = {"rrf": {"k", "weights"}, "weighted": {"alpha"}}
@@ -145,6 +146,8 @@ class QueryReply(Reply):
 
 class SearchReply(Reply):
     """Passages, best first."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [examples.SEARCH]})
 
     data: list[PassageReply]
     query: QueryReply
