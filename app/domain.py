@@ -1,5 +1,6 @@
 """The shared nouns, frozen. Offsets are code points of a document's canonical text, `[start, end)` throughout."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -289,6 +290,10 @@ class ChunkingOptions:
 
 
 def pages_of(pages: Sequence[Page], start: int, end: int) -> tuple[int | None, int | None]:
-    """Return the first and last page number that `[start, end)` touches, or `(None, None)` without pages."""
-    touched = [page.number for page in pages if page.start < end and page.end > start]
-    return (touched[0], touched[-1]) if touched else (None, None)
+    """Return the first and last page number that `[start, end)` touches, or `(None, None)` where it touches none.
+
+    Pages are in the order of the text and disjoint.
+    """
+    first = bisect_right(pages, start, key=lambda page: page.end)
+    last = bisect_left(pages, end, key=lambda page: page.start) - 1
+    return (pages[first].number, pages[last].number) if first <= last else (None, None)

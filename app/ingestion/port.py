@@ -1,6 +1,6 @@
 """What a loader and a chunker must do. Both are pure functions of a file or a text and run in a child process."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -49,10 +49,11 @@ class Chunker(Protocol):
 
     def __call__(
         self, extraction: Extraction, options: ChunkingOptions, count_tokens: CountTokens, window_tokens: int
-    ) -> Sequence[Chunk]:
-        """Return chunks by ordinal: `text[start:end]` each, none above `size` or the window.
+    ) -> Iterator[Chunk]:
+        """Yield chunks by ordinal: `text[start:end]` each, none above `size` or the window.
 
-        No text is left out but white space.
+        No text is left out but white space. `token_count` is what the text has of its own, without control tokens,
+        and is what `size` counts where `unit` is `tokens`. A single code point is a chunk whatever its tokens.
         """
         ...
 
