@@ -1,11 +1,18 @@
 """What tests of every room share."""
 
+import json
 import os
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from app.inference.embedders.e5_files import converted_files
+from app.inference.embedders.hashed import HashedEmbedder
 
 
 @pytest.fixture(scope="session")
@@ -18,3 +25,101 @@ def model_folder(pytestconfig: pytest.Config) -> Path:
     folder = Path(configured) if configured else pytestconfig.rootpath / ".pytest_cache" / "models"
     converted_files(folder)
     return folder
+
+
+@dataclass
+class Sent:
+    """A request that the model server received."""
+
+    path: str
+    headers: dict[str, str]
+    body: dict[str, Any]
+    body_bytes: int
+
+
+@dataclass
+class Reply:
+    """What the model server answers; a dict becomes JSON, `None` hangs up without an answer."""
+
+    status: int = 200
+    body: Any = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def encoded(self) -> bytes:
+        return self.body if isinstance(self.body, bytes) else json.dumps(self.body).encode()
+
+
+class ModelServer:
+    """A real HTTP server that embeds (hashed) and chats, unless `script` or `respond` says something else.
+
+    `script` holds replies for the next requests, first come first served; `respond` answers those after it.
+    """
+
+    Reply = Reply
+
+    def __init__(self) -> None:
+        self.sent: list[Sent] = []
+        self.script: list[Reply | None] = []
+        self.respond: Callable[[Sent], Reply | None] = self.succeed
+        self.chat_text = "The answer."
+        self.released = threading.Event()
+        owner = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            wbufsize = -1  # head and body in one packet: small answers would wait 40 ms for an acknowledgement
+
+            def do_POST(self) -> None:
+                raw = self.rfile.read(int(self.headers["Content-Length"]))
+                sent = Sent(self.path, {k.lower(): v for k, v in self.headers.items()}, json.loads(raw), len(raw))
+                owner.sent.append(sent)
+                reply = owner.script.pop(0) if owner.script else owner.respond(sent)
+                self.close_connection = reply is None
+                if reply is None:
+                    return
+                body = reply.encoded()
+                self.send_response(reply.status)
+                for name, value in {"Content-Type": "application/json", **reply.headers}.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *args: Any) -> None: ...
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
+        self._thread.start()
+        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
+
+    def succeed(self, sent: Sent) -> Reply:
+        return Reply(body=self.embeddings(sent) if sent.path.endswith("/embeddings") else self.chat(self.chat_text))
+
+    def embeddings(self, sent: Sent) -> dict[str, Any]:
+        vectors = HashedEmbedder().embed_passages(sent.body["input"])
+        data = [{"index": i, "object": "embedding", "embedding": v.tolist()} for i, v in enumerate(vectors)]
+        return {"object": "list", "model": sent.body["model"], "data": data}
+
+    def chat(self, content: str | None, finish_reason: str = "stop", **message: Any) -> dict[str, Any]:
+        return {
+            "model": "served-name",
+            "choices": [
+                {"index": 0, "finish_reason": finish_reason, "message": {"content": content, **message}},
+            ],
+            "usage": {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10},
+        }
+
+    def close(self) -> None:
+        self.released.set()
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+@pytest.fixture
+def model_server() -> Iterator[ModelServer]:
+    """An OpenAI-compatible server on 127.0.0.1 that can be told to fail; see `ModelServer`."""
+    server = ModelServer()
+    yield server
+    server.close()

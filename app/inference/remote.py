@@ -29,7 +29,7 @@ _PASSING = frozenset({408, 409, 429})
 # The parameters that some servers do not take; no other word of a refusal is kept.
 _OPTIONAL_PARAMETERS = frozenset({"max_completion_tokens", "max_tokens", "temperature"})
 
-# The SDK asks for a key although many servers do not; it is not sent.
+# The SDK asks for a key although many servers do not.
 _NO_KEY = "none"
 
 
@@ -154,7 +154,7 @@ class RemoteServer:
                 import openai
 
                 # The SDK would send what OPENAI_* variables hold, which may belong to another server.
-                unsent = ["OpenAI-Organization", "OpenAI-Project", *([] if self._api_key else ["Authorization"])]
+                unsent = ("OpenAI-Organization", "OpenAI-Project")
                 self._client = openai.OpenAI(
                     base_url=self._base_url,
                     api_key=self._api_key or _NO_KEY,

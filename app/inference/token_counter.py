@@ -12,7 +12,8 @@ _ASCII_PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[!-/0-9:-@\[-`{-~]|\n|\t|[^\S\n]
 _LETTERS_IN_A_TOKEN = 3
 _CAPITALS_IN_A_TOKEN = 2
 
-# Byte-level vocabularies spend one to two tokens on a Chinese character, others at most one.
+# Byte-level vocabularies spend one to two tokens on a Chinese character and two on a rare sign, others at most one.
+_FOREIGN_SIGN = re.compile(r"[^\w\s\x00-\x7f]")
 _BYTES_IN_A_TOKEN = 2
 _CONTROL_TOKENS = 3
 
@@ -32,6 +33,7 @@ def load_token_counter(spec: TokenCounterSpec) -> Callable[[str], int]:
 def estimate_tokens(text: str) -> int:
     """Return a count that an unknown model's tokenizer stays below on prose, code and tables of any script."""
     foreign_bytes = len(text.encode("utf-8", "replace")) - sum(map(str.isascii, text))
+    foreign_bytes += len(_FOREIGN_SIGN.findall(text))
     pieces = sum(_tokens_of(piece) for piece in _ASCII_PIECE.findall(text))
     return _CONTROL_TOKENS + pieces - (-foreign_bytes // _BYTES_IN_A_TOKEN)
 

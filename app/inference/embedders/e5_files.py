@@ -87,7 +87,7 @@ def _is_current(folder: Path) -> bool:
 def _read_manifest(folder: Path) -> dict[str, Any] | None:
     try:
         manifest = json.loads((folder / MANIFEST).read_bytes())
-    except (FileNotFoundError, ValueError):
+    except (OSError, ValueError):
         return None
     return manifest if isinstance(manifest, dict) else None
 

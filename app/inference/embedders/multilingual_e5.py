@@ -109,9 +109,19 @@ class MultilingualE5:
             return loaded
         with self._lock:
             if self._loaded is None:
-                files = self._model_files()
-                self._loaded = _Loaded(_session(files), SentencePieceTokenizer(files.tokenizer))
+                self._loaded = _load(self._model_files())
             return self._loaded
+
+
+def _load(files: ModelFiles) -> _Loaded:
+    try:
+        return _Loaded(_session(files), SentencePieceTokenizer(files.tokenizer))
+    # Both libraries raise kinds of their own; whichever it is, these files are no model.
+    except Exception as error:
+        _logger.exception("the local model cannot be loaded")
+        raise EmbeddingUnavailable(
+            "The local model's files cannot be loaded", hint="the service's log says why"
+        ) from error
 
 
 def _run(session: Any, ids: list[int]) -> NDArray[np.float32]:
@@ -134,8 +144,5 @@ def _session(files: ModelFiles) -> Any:
     inputs = [value.name for value in session.get_inputs()]
     shape = session.get_outputs()[0].shape
     if inputs != ["input_ids"] or len(shape) != 2 or shape[1] != DIMENSIONS:
-        raise EmbeddingUnavailable(
-            f"The graph takes {inputs} and gives {shape}; wanted ['input_ids'] and a vector of {DIMENSIONS}",
-            hint="use a folder that Footnote converted",
-        )
+        raise ValueError(f"the graph takes {inputs} and gives {shape}, not input_ids and a vector of {DIMENSIONS}")
     return session

@@ -123,16 +123,15 @@ class OpenAICompatibleEmbedder:
 
     def _unit_vector(self, value: Any, index: int) -> NDArray[np.float32]:
         vector = _numbers(value, index)
-        with self._lock:
-            if self._dimensions is None:
-                self._dimensions = len(vector)
-        if len(vector) != self._dimensions:
-            raise _rejected(f"a vector of {len(vector)} dimensions came back where {self._dimensions} were due", index)
         if not np.isfinite(vector).all():
             raise _rejected("a vector with numbers that are not finite came back", index)
         length = np.linalg.norm(vector)
         if not length:
             raise _rejected("a vector of zeros came back", index)
+        with self._lock:
+            self._dimensions = self._dimensions or len(vector)
+        if len(vector) != self._dimensions:
+            raise _rejected(f"a vector of {len(vector)} dimensions came back where {self._dimensions} were due", index)
         return (vector / length).astype(np.float32)
 
 
@@ -153,10 +152,11 @@ def _in_order(answer: dict[str, Any], count: int) -> Iterator[Any]:
     data = answer.get("data")
     if not isinstance(data, list) or len(data) != count or not all(isinstance(item, dict) for item in data):
         raise _Mismatched(f"the answer does not hold {count} vectors")
-    by_place = {item.get("index", place): item.get("embedding") for place, item in enumerate(data)}
-    if by_place.keys() != set(range(count)):
+    places = [item.get("index", place) for place, item in enumerate(data)]
+    if not all(isinstance(place, int) for place in places) or set(places) != set(range(count)):
         raise _Mismatched(f"the answer's vectors are not numbered from 0 to {count - 1}")
-    return (by_place[place] for place in range(count))
+    by_place = dict(zip(places, data, strict=True))
+    return (by_place[place].get("embedding") for place in range(count))
 
 
 def _numbers(value: Any, index: int) -> NDArray[np.float64]:
