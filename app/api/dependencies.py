@@ -11,7 +11,7 @@ from app.bootstrap import Services
 from app.catalog.collections import Collection
 from app.catalog.jobs import Job
 from app.catalog.principal import Principal, Role
-from app.errors import InsufficientScope, NotFound
+from app.errors import EmbeddingModelMismatch, InsufficientScope, NotFound
 from app.inference.port import Embedder
 
 bearer = HTTPBearer(scheme_name="key", description="The admin key, or a key from POST /v1/keys", auto_error=False)
@@ -44,8 +44,14 @@ class Access:
 
     @property
     def embedder(self) -> Embedder:
-        """Return the collection's embedder."""
-        return self.services.embedders.get(self.collection.settings["embedding"]["model"])
+        """Return the collection's embedder; raise `EmbeddingModelMismatch` where its model is not configured."""
+        model = self.collection.settings["embedding"]["model"]
+        if model not in self.services.embedders.available():
+            raise EmbeddingModelMismatch(
+                f"the collection was embedded with {model!r}, which is not configured here",
+                hint="configure the model that the collection was made with",
+            )
+        return self.services.embedders.get(model)
 
 
 def require(role: Role) -> Callable[..., Access]:

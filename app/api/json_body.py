@@ -139,9 +139,10 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _check_depth(value: Any) -> None:
-    level, depth = [value], 0
+    level = [value] if isinstance(value, (dict, list)) else []
+    depth = 0
     while level:
-        if depth > MAX_DEPTH:
+        if depth == MAX_DEPTH:
             raise _Unsound(f"the nesting is above {MAX_DEPTH} levels")
         depth += 1
         level = [

@@ -65,11 +65,17 @@ def list_keys(
 
 
 @router.delete(
-    "/{key_id}", operation_id="keys.revoke", summary="Revoke a key", status_code=204, responses=keyed(403, 404, 507)
+    "/{key_id}",
+    operation_id="keys.revoke",
+    summary="Revoke a key",
+    status_code=204,
+    response_class=Response,
+    responses=keyed(403, 404, 507),
 )
-def revoke_key(services: CurrentServices, principal: OwnerPrincipal, key_id: KeyId) -> None:
+def revoke_key(services: CurrentServices, principal: OwnerPrincipal, key_id: KeyId) -> Response:
     """End the key now and for good."""
     services.api_keys.revoke(_visible_key(services, principal, key_id).id)
+    return Response(status_code=204)
 
 
 @router.post(

@@ -1,5 +1,6 @@
 """Collections: make, look, change, delete, count, verify, rebuild."""
 
+import re
 from typing import Any
 
 from fastapi import APIRouter, Response
@@ -20,6 +21,7 @@ from app.api.dependencies import (
 from app.api.idempotency import IdempotencyKey, answered_once
 from app.api.replies import DEFAULT_LIMIT, Cursor, Limit, reply
 from app.api.schemas.collections import (
+    NAME_PATTERN,
     CollectionList,
     CollectionPatch,
     CollectionReply,
@@ -36,7 +38,7 @@ from app.api.waiting import PreferredWait, applied, finished
 from app.bootstrap import Services
 from app.catalog.collections import Collection
 from app.catalog.principal import Principal, Role
-from app.errors import FieldError, NameTaken, UnknownField
+from app.errors import FieldError, InvalidRequest, NameTaken, UnknownField
 from app.ingestion.collections import create_collection, remove_collection, update_collection
 
 router = APIRouter(prefix="/v1/collections", route_class=StrictRoute, tags=["collections"])
@@ -102,11 +104,13 @@ def patch_collection(access: OwnerAccess, body: CollectionPatch) -> CollectionRe
     operation_id="collections.delete",
     summary="Delete a collection with everything in it",
     status_code=204,
+    response_class=Response,
     responses=keyed(403, 404),
 )
-def delete_collection(access: OwnerAccess) -> None:
+def delete_collection(access: OwnerAccess) -> Response:
     """Delete the collection, its documents, jobs and keys; nothing of it is left on the disk."""
     remove_collection(access.services.ingestion, access.collection)
+    return Response(status_code=204)
 
 
 @router.get(
@@ -183,6 +187,9 @@ def _owned(services: Services, principal: Principal, name: str) -> Access:
 
 
 def _create(services: Services, name: str, body: CollectionSettings) -> Collection:
+    if not re.fullmatch(NAME_PATTERN, name):
+        detail = f"{name[:100]!r} is no collection name; allowed are 1 to 63 of a-z, 0-9, _ and -, not _ or - first"
+        raise InvalidRequest(detail, errors=[FieldError("path:collection", "invalid_name", detail)])
     _check(services, body)
     return create_collection(
         services.ingestion, name, title=body.title, description=body.description, settings=_settings(body)

@@ -84,8 +84,9 @@ def fetch_original(access: SearchAccess, document_id: DocumentId) -> Response:
     path = access.services.ingestion.originals(access.collection.id).path(document.content_hash)
     return StreamingResponse(
         _blocks(path),
-        media_type=document.media_type,
         headers={
+            # Not by the framework, which would claim a charset.
+            "Content-Type": document.media_type,
             "Content-Length": str(path.stat().st_size),
             "Content-Disposition": f"attachment; filename*=UTF-8''{quote(document.filename or document.id, safe='')}",
             "Content-Security-Policy": "sandbox",

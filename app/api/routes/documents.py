@@ -113,14 +113,16 @@ async def patch_document(
     operation_id="documents.delete",
     summary="Delete a document",
     status_code=204,
+    response_class=Response,
     responses=keyed(403, 404, 412, 507),
 )
-def delete_document(access: IngestAccess, document_id: DocumentId, precondition: ChangePrecondition) -> None:
+def delete_document(access: IngestAccess, document_id: DocumentId, precondition: ChangePrecondition) -> Response:
     """Delete the document with all that belongs to it; one that is gone already is no error."""
     if find_document(access, document_id) is None:
         precondition.check(document_id, None)
-        return
-    access.services.ingestion.delete(access.collection, [document_id], precondition)
+    else:
+        access.services.ingestion.delete(access.collection, [document_id], precondition)
+    return Response(status_code=204)
 
 
 @router.post(

@@ -31,7 +31,7 @@ async def livez() -> Alive:
 async def readyz(request: Request) -> Response:
     """Answer, without a key, what each part says of itself."""
     state = request.app.state
-    checks = {"catalog": "no answer", "worker": "ok" if state.worker.alive else "stopped"}
+    checks: dict[str, str] = {"catalog": "no answer", **state.worker.checks()}
     try:
         with anyio.move_on_after(PROBE_SECONDS):
             # A probe waits for no thread that requests use up.

@@ -1,8 +1,8 @@
 """The body of every error (RFC 9457)."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
 from app.api.schemas.strict import Reply
 
@@ -51,3 +51,8 @@ class Problem(Reply):
     request_id: str | None = None
     hint: str | None = None
     errors: Annotated[list[ProblemField] | None, Field(description="Each wrong value")] = None
+
+    @model_serializer(mode="wrap")
+    def leave_out_what_is_absent(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Return the members that say something."""
+        return {name: value for name, value in serialize(self).items() if value is not None}
