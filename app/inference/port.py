@@ -1,17 +1,19 @@
 """What an embedder and a language model must do.
 
 A backend fails with `EmbeddingUnavailable`, `LanguageModelUnavailable`, `UpstreamAuthentication` or `UpstreamRejected`,
-whose words never hold an upstream's address or body.
+whose words never hold an upstream's address or body. Nothing here needs numpy at run time: processes that only
+count tokens import this file too.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from app.domain import EmbeddingSpace
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 FINGERPRINT_TEXT = "The answer stands on page seven of the handbook. 答案写在手册第七页。"
 """The passage whose vector is a space's fingerprint; changing it makes every stored fingerprint worthless."""
@@ -47,11 +49,11 @@ class Embedder(Protocol):
         """Return how to count tokens in another process."""
         ...
 
-    def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def embed_queries(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         """Return one row per query: float32, shape (len(texts), dimensions), unit length."""
         ...
 
-    def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def embed_passages(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         """Return one row per passage: float32, shape (len(texts), dimensions), unit length.
 
         A text above the window is never cut silently: the part that fits is embedded and a warning is logged;
