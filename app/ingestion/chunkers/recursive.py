@@ -58,10 +58,11 @@ def cut(text: str, start: int, end: int, limits: ChunkLimits) -> Iterator[Piece]
 
 def _spans(text: str, start: int, end: int, limits: ChunkLimits) -> Iterator[tuple[int, int]]:
     """Yield places that are shorter than `[start, end)` and probably within the limits."""
-    shorter = max(1, (end - start) * 3 // 4)
+    # What is cut for its tokens must get shorter even where a sample of it says that it fits.
+    longest = limits.characters if end - start > limits.characters else max(1, (end - start) * 9 // 10)
     while start < end:
         near = text[start : min(end, start + max(_SHORTEST_BLOCK, 2 * limits.characters))]
-        capacity = min(limits.capacity(near), shorter)
+        capacity = min(limits.capacity(near), longest)
         stop = min(end, start + max(_SHORTEST_BLOCK, _CHUNKS_IN_A_BLOCK * capacity))
         spans = _split(text, start, stop, (capacity, capacity))
         if stop == end:
