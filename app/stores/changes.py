@@ -3,12 +3,15 @@
 from collections.abc import Iterable
 from typing import Literal
 
-from sqlalchemy import Connection, func, insert, literal, select, update
+from sqlalchemy import Connection, bindparam, func, insert, literal, select, update
 
 from app.stores.port import Change
 from app.stores.schema import changes, chunks, counters
 
 Operation = Literal["upsert", "delete"]
+
+_COUNTED = select(counters.c.value).where(counters.c.name == bindparam("counter"))
+_NEWEST = select(func.max(changes.c.revision))
 
 
 def advance(connection: Connection, counter: str, by: int = 1) -> int:
@@ -19,7 +22,7 @@ def advance(connection: Connection, counter: str, by: int = 1) -> int:
 
 def counted(connection: Connection, counter: str) -> int:
     """Return a counter's present value."""
-    return connection.execute(select(counters.c.value).where(counters.c.name == counter)).scalar_one()
+    return connection.execute(_COUNTED, {"counter": counter}).scalar_one()
 
 
 def log(connection: Connection, chunk_keys: Iterable[int], operation: Operation) -> None:
@@ -37,7 +40,7 @@ def log_deleted_documents(connection: Connection, document_keys: list[int]) -> N
 
 def revision(connection: Connection) -> int:
     """Return the newest line's revision, 0 for an empty log."""
-    return connection.scalar(select(func.max(changes.c.revision))) or 0
+    return connection.scalar(_NEWEST) or 0
 
 
 def oldest_revision(connection: Connection) -> int:

@@ -2,16 +2,16 @@
 
 import hashlib
 from collections import defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, Row, Select, delete, insert, select
+from sqlalchemy import Connection, Row, bindparam, delete, insert, select
 
 from app.domain import Chunk
 from app.stores.changes import advance, log
-from app.stores.expressions import gathered, key_in, numbers, stored_vector
+from app.stores.expressions import gathered, numbers, one_of, stored_vector
 from app.stores.port import FoundChunk, IndexedChunk, Keys
 from app.stores.schema import chunks, documents, vectors
 from app.stores.vectors import loaded_vector
@@ -34,6 +34,11 @@ _FOUND = select(
     documents.c.metadata,
 ).join(documents)
 _INDEXED = select(chunks.c.key, chunks.c.document_key, chunks.c.context, chunks.c.text, vectors.c.vector).join(vectors)
+
+
+_FOUND_BY_KEY = _FOUND.where(one_of(chunks.c.key, "chunk_keys"))
+_INDEXED_BY_KEY = _INDEXED.where(one_of(chunks.c.key, "chunk_keys")).order_by(chunks.c.key)
+_INDEXED_AFTER = _INDEXED.where(chunks.c.key > bindparam("after")).order_by(chunks.c.key).limit(bindparam("limit"))
 
 
 def chunk_id(chunk_key: int) -> str:
@@ -73,8 +78,7 @@ def replace_chunks(
 
 def found_chunks(connection: Connection, chunk_keys: Sequence[int]) -> list[FoundChunk]:
     """Return the chunks that exist, in the order asked."""
-    wanted = _FOUND.where(key_in(chunks.c.key, np.array(chunk_keys, np.int64)))
-    by_key = {row.key: row for row in connection.execute(wanted)}
+    by_key = {row.key: row for row in connection.execute(_FOUND_BY_KEY, {"chunk_keys": chunk_keys})}
     return [_found(by_key[key]) for key in chunk_keys if key in by_key]
 
 
@@ -88,13 +92,12 @@ def document_chunks(connection: Connection, document_id: str, limit: int, after:
 
 def indexed_chunks(connection: Connection, chunk_keys: Sequence[int]) -> list[IndexedChunk]:
     """Return what an index needs of those of the chunks that exist, by key."""
-    asked = key_in(chunks.c.key, np.array(chunk_keys, np.int64))
-    return _indexed(connection, _INDEXED.where(asked).order_by(chunks.c.key))
+    return _indexed(connection.execute(_INDEXED_BY_KEY, {"chunk_keys": chunk_keys}))
 
 
 def all_chunks(connection: Connection, after: int, limit: int) -> list[IndexedChunk]:
     """Return chunks by key, those after key `after`."""
-    return _indexed(connection, _INDEXED.where(chunks.c.key > after).order_by(chunks.c.key).limit(limit))
+    return _indexed(connection.execute(_INDEXED_AFTER, {"after": after, "limit": limit}))
 
 
 def chunk_keys(connection: Connection) -> Keys:
@@ -163,7 +166,7 @@ def _found(row: Row[*tuple[Any, ...]]) -> FoundChunk:
     )
 
 
-def _indexed(connection: Connection, wanted: Select[*tuple[Any, ...]]) -> list[IndexedChunk]:
+def _indexed(rows: Iterable[Row[*tuple[Any, ...]]]) -> list[IndexedChunk]:
     return [
         IndexedChunk(
             row.key,
@@ -171,5 +174,5 @@ def _indexed(connection: Connection, wanted: Select[*tuple[Any, ...]]) -> list[I
             f"{row.context}\n{row.text}" if row.context else row.text,
             loaded_vector(row.vector),
         )
-        for row in connection.execute(wanted)
+        for row in rows
     ]

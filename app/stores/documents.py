@@ -165,7 +165,8 @@ def delete_all(connection: Connection, document_ids: Sequence[str]) -> int:
     deleted = 0
     for first in range(0, len(document_ids), _IDS_AT_ONCE):
         some = document_ids[first : first + _IDS_AT_ONCE]
-        keys = list(connection.scalars(select(documents.c.key).where(one_of(documents.c.id, some))))
+        named = select(documents.c.key).where(one_of(documents.c.id, "document_ids"))
+        keys = list(connection.scalars(named, {"document_ids": some}))
         log_deleted_documents(connection, keys)
         connection.execute(delete(documents).where(documents.c.key.in_(keys)))
         deleted += len(keys)

@@ -6,23 +6,38 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import ColumnElement, Double, Function, Table, func, select
+from sqlalchemy import (
+    ColumnElement,
+    Dialect,
+    Double,
+    Function,
+    LargeBinary,
+    Table,
+    Text,
+    TypeDecorator,
+    bindparam,
+    func,
+    select,
+)
 from sqlalchemy.dialects.sqlite import Insert, insert
-
-from app.stores.port import Keys
 
 _Number = TypeVar("_Number", np.int64, np.float64)
 
 
-def one_of(column: ColumnElement[Any], values: Sequence[Any]) -> ColumnElement[bool]:
-    """Return whether the column equals one of the strings or numbers; any count of them is one bound value."""
-    listed = func.json_each(json.dumps(values)).table_valued("value")
+class _ListAsJson(TypeDecorator[Sequence[Any]]):
+    """A list of strings or numbers, bound as one JSON text: any count of them, and one statement for all counts."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Sequence[Any] | None, _dialect: Dialect) -> str:
+        return json.dumps(value)
+
+
+def one_of(column: ColumnElement[Any], parameter: str) -> ColumnElement[bool]:
+    """Return whether the column equals one of the strings or numbers of a list, the parameter of that name."""
+    listed = func.json_each(bindparam(parameter, type_=_ListAsJson())).table_valued("value")
     return column.in_(select(listed.c.value))
-
-
-def key_in(column: ColumnElement[int], keys: Keys) -> ColumnElement[bool]:
-    """Return whether the column is one of the keys."""
-    return one_of(column, keys.tolist())
 
 
 def insert_or_skip(table: Table) -> Insert:
@@ -30,9 +45,13 @@ def insert_or_skip(table: Table) -> Insert:
     return insert(table).on_conflict_do_nothing()
 
 
-def cosine_distance(column: ColumnElement[bytes], vector: NDArray[np.float32]) -> Function[float]:
-    """Return sqlite-vec's `1 - cosine`; a zero vector, which has no direction, is at distance 1 from all."""
-    return func.coalesce(func.vec_distance_cosine(column, stored_vector(vector)), 1.0, type_=Double())
+def cosine_distance(column: ColumnElement[bytes], parameter: str) -> Function[float]:
+    """Return sqlite-vec's `1 - cosine` to a stored vector, the parameter of that name.
+
+    A zero vector, which has no direction, is at distance 1 from every other.
+    """
+    distance = func.vec_distance_cosine(column, bindparam(parameter, type_=LargeBinary()))
+    return func.coalesce(distance, 1.0, type_=Double())
 
 
 def gathered(column: ColumnElement[Any]) -> Function[str | None]:

@@ -6,21 +6,21 @@ filter's depth, and was several times faster than temporary tables inside SQLite
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cached_property
-from operator import ge, gt, le, lt
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import ColumnElement, Connection, LargeBinary, Text, cast, exists, func, literal, select
+from sqlalchemy import Connection, LargeBinary, Select, Text, bindparam, cast, exists, func, select
 
 from app.domain import And, Condition, Filter, Not, Notice, Operator, Or
 from app.stores.attributes import ITEM_KINDS, Kind, clean, moment, scalar, whole_list
+from app.stores.changes import counted
 from app.stores.expressions import gathered, numbers, one_of
 from app.stores.filters import RESERVED_FIELDS
 from app.stores.port import Keys
-from app.stores.schema import attributes, counters, documents
+from app.stores.schema import FilterValue, attributes, documents
 
 DocumentSet: TypeAlias = NDArray[np.bool_]
 
@@ -28,14 +28,27 @@ _TEXTS = frozenset({Kind.TEXT, Kind.DATE_TEXT})
 _ITEMS = frozenset(ITEM_KINDS.values())
 _LISTS = _ITEMS | {Kind.LIST}
 _ANY = frozenset(Kind)
-# A date stands beside its text, so its kind tells nothing more.
-_KINDS_BUT_DATE = json.dumps([kind for kind in Kind if kind is not Kind.DATE])
-_ORDER: dict[Operator, Callable[[Any, Any], Any]] = {
-    Operator.GT: gt,
-    Operator.GTE: ge,
-    Operator.LT: lt,
-    Operator.LTE: le,
+_STORED = bindparam("value", type_=FilterValue())
+_IN_FIELD = select(gathered(attributes.c.document_key)).where(
+    attributes.c.field == bindparam("field"), one_of(attributes.c.kind, "kinds")
+)
+_EQUAL = _IN_FIELD.where(attributes.c.value == _STORED)
+_ONE_OF = _IN_FIELD.where(one_of(attributes.c.value, "values"))
+_ORDERED = {
+    Operator.GT: _IN_FIELD.where(attributes.c.value > _STORED),
+    Operator.GTE: _IN_FIELD.where(attributes.c.value >= _STORED),
+    Operator.LT: _IN_FIELD.where(attributes.c.value < _STORED),
+    Operator.LTE: _IN_FIELD.where(attributes.c.value <= _STORED),
 }
+# No UTF-8 holds the byte 0xFF, so it stands behind every text that begins with the prefix.
+_WITH_PREFIX = _ORDERED[Operator.GTE].where(attributes.c.value < cast(bindparam("behind", type_=LargeBinary()), Text()))
+# A date stands beside its text, so its kind tells nothing more.
+_ASKED = func.json_each(json.dumps([kind for kind in Kind if kind is not Kind.DATE])).table_valued("value")
+_KINDS_IN_FIELD = select(gathered(_ASKED.c.value)).where(
+    exists().where(attributes.c.field == bindparam("field"), attributes.c.kind == _ASKED.c.value)
+)
+_EVERY = select(gathered(documents.c.key))
+_NOT_READY = _EVERY.where(documents.c.state.in_(("pending", "processing", "failed")))
 
 
 class FilterEvaluation:
@@ -43,8 +56,7 @@ class FilterEvaluation:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        newest = connection.execute(select(counters.c.value).where(counters.c.name == "document_key")).scalar_one()
-        self._size = newest + 1
+        self._size = counted(connection, "document_key") + 1
         self._warnings: dict[tuple[str, str], Notice] = {}
 
     @property
@@ -59,7 +71,7 @@ class FilterEvaluation:
     def ready_document_keys(self, wanted: Filter) -> Keys:
         """Return the sorted keys of the documents that pass and have a ready version."""
         passing = self._passing(wanted)
-        passing[self._keys(documents.c.key, documents.c.state.in_(("pending", "processing", "failed")))] = False
+        passing[self._keys(_NOT_READY)] = False
         return np.flatnonzero(passing).astype(np.int64, copy=False)
 
     def _passing(self, wanted: Filter) -> DocumentSet:
@@ -114,7 +126,7 @@ class FilterEvaluation:
                 by_kind[kind].append(stored)
         passing = self._any_of(field, by_kind)
         for digest in lists:
-            passing |= self._where(field, {Kind.LIST}, attributes.c.value == digest)
+            passing |= self._where(field, {Kind.LIST}, _EQUAL, value=digest)
         return passing
 
     def _containing(self, field: str, values: Iterable[Any]) -> DocumentSet:
@@ -126,8 +138,7 @@ class FilterEvaluation:
     def _any_of(self, field: str, by_kind: dict[Kind, list[Any]]) -> DocumentSet:
         passing = self._none()
         for kind, stored in by_kind.items():
-            equal = attributes.c.value == stored[0] if len(stored) == 1 else one_of(attributes.c.value, stored)
-            passing |= self._where(field, {kind}, equal)
+            passing |= self._where(field, {kind}, _ONE_OF, values=stored)
         return passing
 
     def _in_order(self, field: str, operator: Operator, value: Any) -> DocumentSet:
@@ -135,26 +146,25 @@ class FilterEvaluation:
         kinds = _TEXTS if kind is Kind.TEXT else {kind}
         if kind is Kind.DATE_TEXT:
             kinds, stored = {Kind.DATE}, moment(str(stored)) or 0
-        return self._where(field, kinds, _ORDER[operator](attributes.c.value, stored))
+        return self._where(field, kinds, _ORDERED[operator], value=stored)
 
     def _with_prefix(self, field: str, prefix: str) -> DocumentSet:
-        # No UTF-8 holds the byte 0xFF, so it stands behind every text that begins with the prefix.
-        behind = cast(literal(prefix.encode() + b"\xff", LargeBinary), Text)
-        return self._where(field, _TEXTS, attributes.c.value >= prefix, attributes.c.value < behind)
+        return self._where(field, _TEXTS, _WITH_PREFIX, value=prefix, behind=prefix.encode() + b"\xff")
 
-    def _where(self, field: str, kinds: Iterable[Kind], *conditions: ColumnElement[bool]) -> DocumentSet:
+    def _where(
+        self, field: str, kinds: Iterable[Kind], statement: Select[str | None] = _IN_FIELD, **values: Any
+    ) -> DocumentSet:
         found = self._none()
-        of_kinds = attributes.c.kind.in_([int(kind) for kind in kinds])
-        found[self._keys(attributes.c.document_key, attributes.c.field == field, of_kinds, *conditions)] = True
+        found[self._keys(statement, field=field, kinds=list(kinds), **values)] = True
         return found
 
-    def _keys(self, column: ColumnElement[int], *conditions: ColumnElement[bool]) -> Keys:
-        return numbers(self._connection.scalar(select(gathered(column)).where(*conditions)), np.int64)
+    def _keys(self, statement: Select[str | None], **values: Any) -> Keys:
+        return numbers(self._connection.scalar(statement, values), np.int64)
 
     @cached_property
     def _all(self) -> DocumentSet:
         every = self._none()
-        every[self._keys(documents.c.key)] = True
+        every[self._keys(_EVERY)] = True
         return every
 
     def _none(self) -> DocumentSet:
@@ -174,10 +184,7 @@ class FilterEvaluation:
         self._warnings[code, field] = Notice(code, detail, {"field": field})
 
     def _kinds_present(self, field: str) -> frozenset[Kind]:
-        asked = func.json_each(_KINDS_BUT_DATE).table_valued("value")
-        one_exists = exists().where(attributes.c.field == field, attributes.c.kind == asked.c.value)
-        found = numbers(self._connection.scalar(select(gathered(asked.c.value)).where(one_exists)), np.int64)
-        return frozenset(map(Kind, found.tolist()))
+        return frozenset(map(Kind, self._keys(_KINDS_IN_FIELD, field=field).tolist()))
 
 
 def _comparable(values: Iterable[Any]) -> frozenset[Kind]:

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, select
 from app.domain import Filter
 from app.errors import FieldError, InvalidRequest
 from app.stores.documents import as_document
-from app.stores.expressions import key_in
+from app.stores.expressions import one_of
 from app.stores.filter_sql import FilterEvaluation
 from app.stores.port import DocumentPage
 from app.stores.schema import documents
@@ -23,14 +23,16 @@ def list_documents(
     """Return up to `limit` documents after the cursor; raises `InvalidRequest` for a cursor that is none of ours."""
     after = 0 if cursor is None else _key_of(cursor)
     wanted = select(documents).where(documents.c.key > after).order_by(documents.c.key).limit(limit + 1)
+    values: dict[str, list[int]] = {}
     if states:
         wanted = wanted.where(documents.c.state.in_(states))
     if scope_filter is not None:
         passing = FilterEvaluation(connection).document_keys(scope_filter)
         rest = passing[passing > after]
         # Without a condition on the state the next keys are the page, however many pass.
-        wanted = wanted.where(key_in(documents.c.key, rest if states else rest[: limit + 1]))
-    found = [as_document(row) for row in connection.execute(wanted)]
+        values["keys"] = (rest if states else rest[: limit + 1]).tolist()
+        wanted = wanted.where(one_of(documents.c.key, "keys"))
+    found = [as_document(row) for row in connection.execute(wanted, values)]
     page = found[:limit]
     return DocumentPage(tuple(page), _cursor_after(page[-1].key) if len(found) > limit else None)
 

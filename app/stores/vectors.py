@@ -4,15 +4,23 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, delete, insert, select, union_all
+from sqlalchemy import Connection, bindparam, delete, insert, select, union_all
 
 from app.domain import EmbeddingSpace, same_space
 from app.errors import EmbeddingModelMismatch
-from app.stores.expressions import cosine_distance, gathered, insert_or_skip, key_in, numbers, stored_vector
+from app.stores.expressions import cosine_distance, gathered, insert_or_skip, numbers, one_of, stored_vector
 from app.stores.port import Keys
 from app.stores.schema import chunks, embedding_space, staged_vectors, vectors
 
 HASHES_AT_ONCE = 500
+
+# Statements of a search are built once: to build one takes longer than to run it.
+_DISTANCE = cosine_distance(vectors.c.vector, "vector").label("distance")
+_DISTANCES = select(gathered(vectors.c.chunk_key), gathered(_DISTANCE.element)).where(
+    one_of(vectors.c.chunk_key, "chunk_keys")
+)
+_RANKED = select(vectors.c.chunk_key, _DISTANCE).order_by(_DISTANCE, vectors.c.chunk_key).limit(bindparam("limit"))
+_RANKED_IN_SCOPE = _RANKED.join(chunks).where(one_of(chunks.c.document_key, "document_keys"))
 
 
 def loaded_vector(stored: bytes) -> NDArray[np.float32]:
@@ -51,9 +59,9 @@ def drop_staged(connection: Connection, job_id: str) -> None:
 
 def similarities(connection: Connection, vector: NDArray[np.float32], chunk_keys: Keys) -> dict[int, float]:
     """Return the exact cosine of each of the chunks that exists."""
-    distance = cosine_distance(vectors.c.vector, vector)
-    wanted = select(gathered(vectors.c.chunk_key), gathered(distance)).where(key_in(vectors.c.chunk_key, chunk_keys))
-    keys, distances = connection.execute(wanted).one()
+    keys, distances = connection.execute(
+        _DISTANCES, {"vector": stored_vector(vector), "chunk_keys": chunk_keys.tolist()}
+    ).one()
     return dict(zip(numbers(keys, np.int64).tolist(), (1 - numbers(distances, np.float64)).tolist(), strict=True))
 
 
@@ -61,11 +69,12 @@ def nearest(
     connection: Connection, vector: NDArray[np.float32], limit: int, document_keys: Keys | None
 ) -> list[tuple[int, float]]:
     """Return `(chunk_key, cosine)` of the nearest, best first; ties by the smaller key."""
-    distance = cosine_distance(vectors.c.vector, vector).label("distance")
-    ranked = select(vectors.c.chunk_key, distance).order_by(distance, vectors.c.chunk_key).limit(limit)
+    values: dict[str, object] = {"vector": stored_vector(vector), "limit": limit}
+    ranked = _RANKED
     if document_keys is not None:
-        ranked = ranked.join(chunks).where(key_in(chunks.c.document_key, document_keys))
-    return [(key, 1 - far) for key, far in connection.execute(ranked)]
+        ranked = _RANKED_IN_SCOPE
+        values["document_keys"] = document_keys.tolist()
+    return [(key, 1 - distance) for key, distance in connection.execute(ranked, values)]
 
 
 def stored_space(connection: Connection) -> EmbeddingSpace | None:

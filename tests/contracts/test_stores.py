@@ -1,0 +1,397 @@
+"""What every store promises; each engine of the registry passes this suite."""
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.domain import Chunk, Condition, DocumentState, EmbeddingSpace, Notice, Operator, Page
+from app.errors import Cancelled, EmbeddingModelMismatch, NotFound, Unavailable
+from app.settings import Settings
+from app.stores.port import CollectionStore, PreparedDocument, Scope
+from app.stores.registry import STORES, create_store
+
+DIMENSIONS = 8
+EVERYTHING = Scope(None, None)
+Prepare = Callable[..., PreparedDocument]
+
+
+@pytest.fixture(params=sorted(STORES))
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[CollectionStore]:
+    opened = create_store(tmp_path, Settings(), request.param)
+    yield opened
+    opened.close()
+
+
+def unit_vector(text: str) -> np.ndarray:
+    seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+    vector = np.random.default_rng(seed).standard_normal(DIMENSIONS).astype(np.float32)
+    return vector / np.linalg.norm(vector)
+
+
+def prepare(
+    store: CollectionStore, document_id: str, pieces: Sequence[str] = ("alpha ",), metadata: Any = None, **rest: Any
+) -> PreparedDocument:
+    """Register a document and return a version whose chunks are the pieces, one after the other."""
+    registration = store.register_document(
+        document_id, title=document_id, metadata=metadata or {}, media_type="text/plain", filename=None
+    )
+    chunks, start = [], 0
+    for ordinal, piece in enumerate(pieces):
+        chunks.append(Chunk(ordinal, start, start + len(piece), piece, token_count=len(piece.split())))
+        start += len(piece)
+    prepared = PreparedDocument(
+        id=document_id,
+        registration=registration,
+        etag=f'"{document_id}"',
+        title=document_id,
+        metadata=metadata or {},
+        source_type="text",
+        media_type="text/plain",
+        filename=None,
+        content_hash=f"hash of {document_id}",
+        settings_hash="settings",
+        text="".join(pieces),
+        pages=(),
+        extraction={"parser": "text"},
+        warnings=(),
+        expires_at=None,
+        chunks=chunks,
+        vectors=np.stack([unit_vector(piece) for piece in pieces]),
+    )
+    return replace(prepared, **rest)
+
+
+def put(store: CollectionStore, document_id: str, pieces: Sequence[str] = ("alpha ",), metadata: Any = None) -> None:
+    store.replace_document(prepare(store, document_id, pieces, metadata))
+
+
+def keys_of(store: CollectionStore, document_id: str) -> list[int]:
+    return [chunk.chunk_key for chunk in store.chunks(document_id, limit=1000, after=None)]
+
+
+# --- documents over time ---
+
+
+def test_a_registered_document_is_pending_and_a_written_one_is_ready(store: CollectionStore) -> None:
+    prepared = prepare(
+        store,
+        "leave",
+        metadata={"team": "hr", "tags": ["a", None, {"deep": [1]}]},
+        title="Leave policy",
+        filename="leave.pdf",
+        warnings=(Notice("pages_without_text", "two pages have none", {"pages": [2, 3]}),),
+        expires_at=datetime(2030, 1, 2, 3, 4, 5, 678901, tzinfo=UTC),
+    )
+    pending = store.document("leave")
+    assert pending is not None
+    assert (pending.state, pending.version, pending.chunk_count) == (DocumentState.PENDING, 0, 0)
+
+    ready = store.replace_document(prepared)
+
+    assert ready == store.document("leave")
+    assert (ready.state, ready.version, ready.key) == (DocumentState.READY, 1, pending.key)
+    assert (ready.title, ready.filename, ready.etag) == ("Leave policy", "leave.pdf", '"leave"')
+    assert ready.metadata == {"team": "hr", "tags": ["a", None, {"deep": [1]}]}
+    assert ready.warnings == ({"code": "pages_without_text", "detail": "two pages have none", "pages": [2, 3]},)
+    assert ready.expires_at == datetime(2030, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+    assert ready.created_at == pending.created_at <= ready.updated_at
+    assert store.settings_hash("leave") == "settings"
+    assert store.document("other") is None
+
+
+def test_a_second_version_replaces_the_first_and_both_are_in_the_history(store: CollectionStore) -> None:
+    put(store, "a", ["alpha "])
+    store.replace_document(prepare(store, "a", ["beta "], content_hash="other bytes", etag='"2"'))
+
+    assert store.text("a", 0, None) == "beta "
+    assert [chunk.text for chunk in store.chunks("a", limit=10, after=None)] == ["beta "]
+    history = store.versions("a")
+    assert [(line.version, line.etag, line.current) for line in history] == [(2, '"2"', True), (1, '"a"', False)]
+    assert sorted(store.content_hashes()) == ["hash of a", "other bytes"]
+
+
+def test_a_ready_version_answers_while_a_newer_one_is_in_work_and_after_it_failed(store: CollectionStore) -> None:
+    put(store, "a", ["alpha "])
+    registration = store.register_document("a", title="new", metadata={"new": 1}, media_type="x/y", filename="n")
+    store.set_state("a", registration, "processing")
+    store.set_state("a", registration, "failed", {"code": "embedding_unavailable"}, {"parser": "none"})
+
+    document = store.document("a")
+    assert document is not None
+    assert (document.state, document.title, document.metadata) == (DocumentState.READY, "a", {})
+    assert document.error == {"code": "embedding_unavailable"}
+    assert document.extraction == {"parser": "text"}
+    assert store.text("a", 0, None) == "alpha "
+    assert len(store.nearest(unit_vector("alpha "), 5, EVERYTHING)) == 1
+
+
+def test_a_document_that_never_was_ready_shows_its_failure_and_a_new_attempt_clears_it(store: CollectionStore) -> None:
+    registration = store.register_document("a", title="", metadata={}, media_type="x/y", filename=None)
+    store.set_state("a", registration, "failed", {"code": "no_extractable_text"}, {"pages": 1})
+    failed = store.document("a")
+    assert failed is not None
+    assert (failed.state, failed.error, failed.extraction) == (
+        DocumentState.FAILED,
+        {"code": "no_extractable_text"},
+        {"pages": 1},
+    )
+
+    store.register_document("a", title="t", metadata={"x": 1}, media_type="x/y", filename=None)
+
+    again = store.document("a")
+    assert again is not None
+    assert (again.state, again.error, again.title, again.metadata) == (DocumentState.PENDING, None, "t", {"x": 1})
+
+
+@pytest.mark.parametrize("meanwhile", ["registered anew", "deleted", "deleted and registered"])
+def test_a_write_whose_registration_is_outdated_is_refused_and_changes_nothing(
+    store: CollectionStore, meanwhile: str
+) -> None:
+    stale = prepare(store, "a", ["stale "])
+    if "deleted" in meanwhile:
+        store.delete_documents(["a"])
+    if "registered" in meanwhile:
+        store.register_document("a", title="", metadata={}, media_type="x/y", filename=None)
+
+    with pytest.raises(Cancelled):
+        store.replace_document(stale)
+    store.set_state("a", stale.registration, "failed", {"code": "late"})
+
+    document = store.document("a")
+    assert document is None or (document.state, document.error) == (DocumentState.PENDING, None)
+    assert store.revision() == 0
+
+
+def test_put_delete_put_begins_anew_with_keys_that_were_never_used(store: CollectionStore) -> None:
+    put(store, "a", ["alpha ", "beta "])
+    before, first = keys_of(store, "a"), store.document("a")
+    assert store.delete_documents(["a", "unknown"]) == 1
+    assert store.document("a") is None
+    assert store.chunk_keys().tolist() == []
+    assert store.delete_documents(["a"]) == 0
+
+    put(store, "a", ["alpha ", "beta "])
+
+    second = store.document("a")
+    assert first is not None
+    assert second is not None
+    assert (second.version, second.key > first.key) == (1, True)
+    assert min(keys_of(store, "a")) > max(before)
+
+
+def test_the_same_bytes_under_other_ids_are_told(store: CollectionStore) -> None:
+    for document_id in ("a", "b", "c"):
+        store.replace_document(prepare(store, document_id, content_hash="same"))
+    prepare(store, "d", content_hash="same")
+    assert store.documents_with_content("same") == ["a", "b", "c"]
+    assert store.documents_with_content("same", limit=2) == ["a", "b"]
+    assert store.documents_with_content("none") == []
+
+
+def test_an_update_changes_metadata_without_a_new_version_or_change(store: CollectionStore) -> None:
+    put(store, "a", metadata={"team": "hr"})
+    revision = store.revision()
+    updated = store.update_document("a", etag='"new"', title="T", metadata={"team": "it"}, expires_at=None)
+
+    assert updated == store.document("a")
+    assert (updated.version, updated.etag, updated.title, updated.metadata) == (1, '"new"', "T", {"team": "it"})
+    assert store.revision() == revision
+    assert store.versions("a")[0].etag == '"new"'
+    assert store.scope(Condition("team", Operator.EQ, "hr"), None).is_empty
+    assert not store.scope(Condition("team", Operator.EQ, "it"), None).is_empty
+    with pytest.raises(NotFound):
+        store.update_document("b", etag="", title="", metadata={}, expires_at=None)
+
+
+# --- texts, pages, chunks ---
+
+
+def test_any_piece_of_a_long_text_is_read_by_code_points(store: CollectionStore) -> None:
+    text = "".join(chr(0x4E00 + i % 5000) if i % 7 else "👩‍👩‍👧"[i % 5] for i in range(200_000))
+    store.replace_document(prepare(store, "a", [text]))
+    for start, end in [(0, 10), (65_530, 65_545), (65_536, 131_072), (131_071, 131_073), (199_990, None), (5, 5)]:
+        assert store.text("a", start, end) == text[start:end]
+    assert store.text("a", 199_999, 10**9) == text[-1]
+    assert store.text("a", 200_000, None) == store.text("a", 10**9, None) == store.text("a", 9, 3) == ""
+    with pytest.raises(NotFound):
+        store.text("b", 0, None)
+
+
+def test_pages_are_kept_with_the_version(store: CollectionStore) -> None:
+    pages = [Page(1, 0, 3), Page(2, 3, 6)]
+    store.replace_document(prepare(store, "a", pages=pages))
+    assert store.pages("a") == pages
+    put(store, "a", ["beta "])
+    assert store.pages("a") == []
+
+
+def test_chunks_come_by_ordinal_and_in_parts(store: CollectionStore) -> None:
+    put(store, "a", ["one ", "two ", "three ", "four "])
+    first = store.chunks("a", limit=3, after=None)
+    assert [chunk.text for chunk in first] == ["one ", "two ", "three "]
+    assert [chunk.text for chunk in store.chunks("a", limit=3, after=first[-1].ordinal)] == ["four "]
+    assert len({chunk.chunk_id for chunk in store.chunks("a", limit=9, after=None)}) == 4
+
+
+def test_found_chunks_come_in_the_order_asked_and_leave_out_what_is_gone(store: CollectionStore) -> None:
+    chunk = Chunk(0, 0, 6, "alpha ", 2, "Title", ("Leave", "Parental"), 4, 5)
+    store.replace_document(prepare(store, "a", metadata={"n": 1}, chunks=[chunk]))
+    put(store, "b", ["beta ", "gamma "])
+    (alpha,), (beta, gamma) = keys_of(store, "a"), keys_of(store, "b")
+
+    found = store.found_chunks([gamma, 10**9, alpha, beta])
+
+    assert [(piece.document_id, piece.text) for piece in found] == [("b", "gamma "), ("a", "alpha "), ("b", "beta ")]
+    assert (found[1].heading_path, found[1].page_start, found[1].page_end) == (("Leave", "Parental"), 4, 5)
+    assert (found[1].metadata, found[1].token_count, found[1].start, found[1].end) == ({"n": 1}, 2, 0, 6)
+    assert store.indexed_chunks([alpha])[0].indexed_text == "Title\nalpha "
+
+
+# --- the change log ---
+
+
+def test_the_log_tells_an_index_all_it_must_do(store: CollectionStore) -> None:
+    assert (store.revision(), store.oldest_revision(), store.changes(0, 10)) == (0, 0, [])
+    put(store, "a", ["one ", "two "])
+    put(store, "b", ["three "])
+    store.delete_documents(["a"])
+
+    lines = store.changes(0, 100)
+    assert [line.revision for line in lines] == sorted(line.revision for line in lines)
+    assert lines[-1].revision == store.revision()
+    assert store.oldest_revision() == lines[0].revision - 1
+    assert store.changes(lines[1].revision, 2) == lines[2:4]
+    followed: set[int] = set()
+    for line in lines:
+        (followed.add if line.operation == "upsert" else followed.discard)(line.chunk_key)
+    assert sorted(followed) == store.chunk_keys().tolist() == keys_of(store, "b")
+
+
+def test_a_chunk_that_stays_the_same_keeps_its_key_and_is_not_logged(store: CollectionStore) -> None:
+    put(store, "a", ["one ", "two ", "same ", "same "])
+    one, two, *same = keys_of(store, "a")
+    revision = store.revision()
+
+    put(store, "a", ["new ", "same ", "one ", "same "])
+
+    new, *kept = keys_of(store, "a")
+    assert kept == [same[0], one, same[1]]
+    assert [(line.chunk_key, line.operation) for line in store.changes(revision, 10)] == [
+        (two, "delete"),
+        (new, "upsert"),
+    ]
+    assert [(c.start, c.text) for c in store.found_chunks(kept)] == [(4, "same "), (9, "one "), (13, "same ")]
+
+
+def test_a_chunk_with_a_new_vector_is_a_new_chunk(store: CollectionStore) -> None:
+    put(store, "a", ["one "])
+    (before,) = keys_of(store, "a")
+    store.replace_document(prepare(store, "a", ["one "], vectors=unit_vector("other")[None]))
+    assert keys_of(store, "a") != [before]
+
+
+def test_a_rebuild_reads_every_chunk_in_parts(store: CollectionStore) -> None:
+    for name in "abc":
+        put(store, name, [f"{name} {i} " for i in range(5)])
+    read, after = [], 0
+    while part := store.all_chunks(after, 4):
+        read += part
+        after = part[-1].chunk_key
+    assert [chunk.chunk_key for chunk in read] == store.chunk_keys().tolist()
+    for chunk in read:
+        np.testing.assert_array_equal(chunk.vector, unit_vector(chunk.indexed_text))
+
+
+# --- vectors ---
+
+
+def test_exact_ranking_agrees_with_numpy(store: CollectionStore) -> None:
+    pieces = [f"piece {i} " for i in range(60)]
+    put(store, "a", pieces[:40])
+    put(store, "b", pieces[40:])
+    query = unit_vector("query")
+    expected = {key: float(unit_vector(piece) @ query) for key, piece in zip(store.chunk_keys(), pieces, strict=True)}
+
+    found = store.similarities(query, np.append(store.chunk_keys()[::2], 10**6))
+    assert found == pytest.approx({key: expected[key] for key in store.chunk_keys()[::2].tolist()}, abs=1e-6)
+    assert store.similarities(query, np.zeros(0, np.int64)) == {}
+
+    best = sorted(expected, key=lambda key: -expected[key])
+    assert [key for key, _ in store.nearest(query, 10, EVERYTHING)] == best[:10]
+    in_b = set(keys_of(store, "b"))
+    of_b = store.nearest(query, 5, store.scope(None, ["b"]))
+    assert [key for key, _ in of_b] == [key for key in best if key in in_b][:5]
+    assert dict(of_b) == pytest.approx({key: expected[key] for key, _ in of_b}, abs=1e-6)
+
+
+def test_a_zero_vector_is_like_nothing(store: CollectionStore) -> None:
+    store.replace_document(prepare(store, "a", vectors=np.zeros((1, DIMENSIONS), np.float32)))
+    assert store.similarities(unit_vector("q"), store.chunk_keys()) == {int(store.chunk_keys()[0]): 0.0}
+
+
+def test_vectors_are_known_by_text_while_live_or_staged(store: CollectionStore) -> None:
+    def known(*texts: str) -> set[str]:
+        hashes = {hashlib.sha256(text.encode()).digest(): text for text in texts}
+        found = store.known_vectors(list(hashes))
+        for text_hash, vector in found.items():
+            np.testing.assert_array_equal(vector, unit_vector(hashes[text_hash]))
+        return {hashes[text_hash] for text_hash in found}
+
+    put(store, "a", ["live "])
+    batch = {hashlib.sha256(text.encode()).digest(): unit_vector(text) for text in ("staged", "twice")}
+    store.stage_vectors("job_1", batch)
+    store.stage_vectors("job_1", batch)
+    store.stage_vectors("job_2", dict([batch.popitem()]))
+
+    assert known("live ", "staged", "twice", "unknown") == {"live ", "staged", "twice"}
+    store.drop_staged("job_1")
+    assert known("live ", "staged", "twice") == {"live ", "twice"}
+    store.delete_documents(["a"])
+    assert known("live ") == set()
+
+
+def test_the_first_space_is_fixed_and_another_is_refused(store: CollectionStore) -> None:
+    space = EmbeddingSpace("local", "e5", 2, (0.6, 0.8))
+    assert store.embedding_space() is None
+    store.set_embedding_space(space)
+    store.set_embedding_space(replace(space, provider="remote"))
+    fixed = store.embedding_space()
+    assert fixed is not None
+    assert (fixed.model, fixed.dimensions) == ("e5", 2)
+    assert fixed.fingerprint == pytest.approx((0.6, 0.8))
+    for other in (replace(space, model="bge"), replace(space, dimensions=3), replace(space, fingerprint=(0.8, -0.6))):
+        with pytest.raises(EmbeddingModelMismatch):
+            store.set_embedding_space(other)
+
+
+# --- the whole ---
+
+
+def test_counts_and_a_clean_verification(store: CollectionStore) -> None:
+    put(store, "a", ["one ", "two "], {"x": [1, "b"], "when": "2024-02-03"})
+    put(store, "a", ["two ", "three "])
+    prepare(store, "b")
+    stats = store.stats()
+    assert stats.documents == {"pending": 1, "processing": 0, "ready": 1, "failed": 0}
+    assert (stats.chunks, stats.characters, stats.revision) == (2, 10, store.revision())
+    assert stats.database_bytes > 0
+    assert store.verify() == []
+
+
+def test_a_closed_store_refuses_work_with_a_sentence(store: CollectionStore) -> None:
+    store.close()
+    with pytest.raises(Unavailable):
+        store.revision()
+
+
+def test_a_missing_folder_is_not_made(tmp_path: Path) -> None:
+    for engine in STORES:
+        with pytest.raises(NotFound):
+            create_store(tmp_path / "gone", Settings(), engine)
+    assert not (tmp_path / "gone").exists()
