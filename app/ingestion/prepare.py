@@ -1,0 +1,50 @@
+"""Make a file ready for embedding: detect, load, cut, contextualize. Runs in the process that parses."""
+
+from dataclasses import replace
+from functools import lru_cache
+
+from app.domain import Extraction
+from app.errors import UnsupportedMediaType
+from app.inference.token_counter import load_token_counter
+from app.ingestion.cut import cut
+from app.ingestion.detection import READ, detect
+from app.ingestion.port import Prepared, PrepareRequest, Source
+from app.ingestion.registry import LOADERS
+from app.telemetry import StageTimer
+
+_token_counter = lru_cache(maxsize=4)(load_token_counter)
+
+
+def prepare(request: PrepareRequest) -> Prepared:
+    """Return a document's text and its chunks; raises the error that says why there are none."""
+    timer = StageTimer()
+    with timer.stage("load"):
+        extraction = _load(request)
+    with timer.stage("chunk"):
+        chunks = cut(
+            extraction,
+            request.title or extraction.title or request.filename or "",
+            request.chunking,
+            _token_counter(request.token_counter),
+            request.window_tokens,
+            request.limits.max_chunks,
+        )
+    timings = timer.milliseconds()
+    return Prepared(extraction, chunks, {stage: timings[stage] for stage in ("load", "chunk")})
+
+
+def _load(request: PrepareRequest) -> Extraction:
+    detected = detect(request.path, request.filename, request.declared)
+    loader = LOADERS.get(detected.media_type)
+    if loader is None:
+        raise UnsupportedMediaType(f"no loader reads {detected.media_type}; read are {READ}")
+    source = Source(
+        path=request.path,
+        media_type=detected.media_type,
+        declared=request.declared,
+        filename=request.filename,
+        password=request.password,
+        limits=request.limits,
+    )
+    extraction = loader(source)
+    return replace(extraction, warnings=(*detected.notices, *extraction.warnings))
