@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 MAX_CHARACTERS = 500
 """A longer sentence is cut at its last semicolon, comma or space before this."""
@@ -19,6 +20,8 @@ _PREFIX = re.compile(r"(?:[-*+•·‣▪◦>]\s+|#{1,6}\s+)+")
 _NAMED_VALUE = re.compile(r"\w[\w .-]{0,40}[:：]\s")
 _LAST_WORD = re.compile(r"[^\W\d_](?:[^\W\d_]|\.(?=[^\W_]))*$")
 _SOFT_CUTS = ("；;\n", "，,、", " \t")
+
+_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]")
 
 # ruff: disable[SIM905]
 _BEFORE_NAMES = frozenset(
@@ -37,6 +40,11 @@ class Sentence:
     start: int
     end: int
     text: str
+
+
+def script(text: str) -> Literal["cjk", "other"]:
+    """Return `cjk` where a fifth of the text is Han, kana or Hangul."""
+    return "cjk" if len(_CJK.findall(text)) * 5 > len(text) else "other"
 
 
 def split_sentences(text: str) -> list[Sentence]:
