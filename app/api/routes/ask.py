@@ -59,6 +59,7 @@ def _answer(access: Access, body: AskRequest) -> AskReply:
                 instructions=instructions,
                 answerer=body.answerer,
                 abstain=body.abstain,
+                template=body.template,
                 max_context_tokens=body.max_context_tokens,
                 max_tokens=body.max_tokens,
                 temperature=body.temperature,

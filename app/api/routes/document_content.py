@@ -72,7 +72,7 @@ def list_chunks(
     | {
         200: {
             "description": "The file, with its own media type",
-            "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+            "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}},
         }
     },
 )
