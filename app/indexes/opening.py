@@ -150,7 +150,7 @@ class OpenCollections:
     def get(self, collection_id: str) -> Iterator[OpenCollection]:
         """Hold a collection open; raises `NotFound` where it has no folder."""
         folder = self._folder / collection_id
-        if folder.parent != self._folder or not folder.is_dir():
+        if collection_id.startswith(".") or folder.parent != self._folder or not folder.is_dir():
             self._forget(collection_id)
             raise NotFound(f"there is no collection {collection_id!r}")
         with self._lock:

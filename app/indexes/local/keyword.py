@@ -8,7 +8,7 @@ together or not at all.
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -17,7 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 from tantivy import DocAddress, IndexWriter, Occur, Query, Searcher
 
-from app.indexes.local.keyword_files import Fields, commit_stamp, open_files, raise_unless_damage
+from app.indexes.local.keyword_files import (
+    DamagedIndex,
+    Fields,
+    commit_stamp,
+    make_anew,
+    open_files,
+    raise_unless_damage,
+)
 from app.indexes.local.lock import WriteLock
 from app.indexes.port import Candidates, IndexEntry
 from app.stores.port import Keys, Scope
@@ -204,19 +211,36 @@ class TantivyKeywordIndex:
 
     @contextmanager
     def _commit(self, revision: int) -> Iterator[IndexWriter]:
-        # Kept only after a commit: a writer that is dropped forgets what it had not committed.
-        writer, self._writer = self._writer, None
+        # Kept only after a commit: whatever else was given to a writer that is closed is forgotten.
+        writer, self._writer = self._writer or self._new_writer(), None
         try:
-            writer = writer or self._index.writer(_HEAP_BYTES, num_threads=1)
             yield writer
-            writer.delete_documents_by_query(Query.exists_query(self._fields.marker))
-            writer.add_document(self._fields.revision(revision))
-            writer.commit()
-        except ValueError as error:
-            raise_unless_damage(error)
+            self._finish(writer, revision)
+        except BaseException as error:
+            # The error's traceback would keep the writer, and with it tantivy's own lock.
+            with suppress(ValueError):
+                writer.wait_merging_threads()
+            if isinstance(error, DamagedIndex):
+                self._index = make_anew(self._folder, self._fields.schema, error)
             raise
         self._writer = writer
         self._view(locked=True)
+
+    def _finish(self, writer: IndexWriter, revision: int) -> None:
+        writer.delete_documents_by_query(Query.exists_query(self._fields.marker))
+        writer.add_document(self._fields.revision(revision))
+        try:
+            writer.commit()
+        except ValueError as error:
+            raise_unless_damage(error)
+            raise DamagedIndex(f"the keyword index is damaged and will be built anew: {error}") from error
+
+    def _new_writer(self) -> IndexWriter:
+        # Opened again, because tantivy keeps its list of files in memory and other processes have written since:
+        # it would leave their files for ever, and stumble over those of a process that was killed in its commit.
+        writer = open_files(self._folder, self._fields.schema, self._lock, locked=True).writer(_HEAP_BYTES, 1)
+        writer.garbage_collect_files()
+        return writer
 
 
 def _best(searcher: Searcher, query: Query, limit: int, admitted: Keys | None) -> Candidates:

@@ -25,6 +25,10 @@ _SYSTEM_ERROR = re.compile(r"(?:os error |code: )(\d+)")
 log = logging.getLogger(__name__)
 
 
+class DamagedIndex(Unavailable):
+    """A commit failed for no reason of the operating system."""
+
+
 @dataclass(frozen=True, slots=True)
 class Fields:
     """The schema, and the name of the field that only the revision's document (the marker) has."""
@@ -90,12 +94,17 @@ def open_files(folder: Path, schema: Schema, lock: WriteLock, *, locked: bool) -
             return _opened(folder, schema)
         except (ValueError, OSError) as error:
             raise_unless_damage(error)
-            if folder.exists():
-                log.warning("a keyword index is made anew", extra={"folder": str(folder), "why": str(error)})
-                shutil.rmtree(folder)
-        folder.mkdir()
-        Index(schema, path=str(folder))
-        return _opened(folder, schema)
+            return make_anew(folder, schema, error)
+
+
+def make_anew(folder: Path, schema: Schema, why: Exception) -> Index:
+    """Return an empty index in place of what is there; the caller holds the write lock."""
+    if folder.exists():
+        log.warning("a keyword index is made anew", extra={"folder": str(folder), "why": str(why)})
+        shutil.rmtree(folder)
+    folder.mkdir()
+    Index(schema, path=str(folder))
+    return _opened(folder, schema)
 
 
 def _opened(folder: Path, schema: Schema) -> Index:

@@ -2,16 +2,23 @@
 
 import logging
 import os
-import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
+from zipfile import BadZipFile
 
 import numpy as np
+from numpy.lib.npyio import NpzFile
 
 from app.indexes.local.vectors import ExactRows, QuantisedRows
 
 FORMAT = 1
 """Raised whenever the arrays or their meaning change; a file of another format is not read."""
+
+_BLOCK_ARRAYS = ("keys", "documents", "codes", "offset", "scale")
+
+Taken = TypeVar("Taken")
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +43,6 @@ class Rows:
 
 def save_rows(rows: Rows, file: Path) -> None:
     """Replace the file; the caller sees to it that nobody else does at the same time."""
-    blocks = rows.blocks
     part = file.with_suffix(".part")
     with part.open("wb") as stream:
         np.savez(
@@ -45,11 +51,11 @@ def save_rows(rows: Rows, file: Path) -> None:
             rest_keys=rows.rest.keys,
             rest_documents=rows.rest.documents,
             rest_vectors=rows.rest.vectors,
-            lengths=np.array([len(block) for block in blocks], np.int64),
+            blocks=np.array(len(rows.blocks)),
             **{
                 f"{name}_{number}": getattr(block, name)
-                for number, block in enumerate(blocks)
-                for name in ("keys", "documents", "codes", "offset", "scale")
+                for number, block in enumerate(rows.blocks)
+                for name in _BLOCK_ARRAYS
             },
         )
         stream.flush()
@@ -59,31 +65,40 @@ def save_rows(rows: Rows, file: Path) -> None:
 
 def saved_revision(file: Path) -> int:
     """Return the revision of the file's rows; -1 without a usable file."""
-    try:
-        with np.load(file) as arrays:
-            version, revision = arrays["header"].tolist()
-            return int(revision) if version == FORMAT else -1
-    except FileNotFoundError:
-        return -1
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        log.warning("a file of vectors is not readable", extra={"file": str(file), "why": str(error)})
-        return -1
+    header = _read(file, _header)
+    return header[1] if header is not None and header[0] == FORMAT else -1
 
 
 def load_rows(file: Path) -> Rows:
     """Return the file's rows; none where it is absent, damaged or of another format."""
-    if saved_revision(file) < 0:
-        return Rows.none()
+    rows = _read(file, _rows) if saved_revision(file) >= 0 else None
+    return Rows.none() if rows is None else rows
+
+
+def _header(arrays: NpzFile) -> tuple[int, int]:
+    version, revision = arrays["header"].tolist()
+    return version, revision
+
+
+def _rows(arrays: NpzFile) -> Rows:
+    blocks = tuple(
+        QuantisedRows(*(arrays[f"{name}_{number}"] for name in _BLOCK_ARRAYS))
+        for number in range(int(arrays["blocks"]))
+    )
+    rest = ExactRows(arrays["rest_keys"], arrays["rest_documents"], arrays["rest_vectors"])
+    return Rows(_header(arrays)[1], blocks, rest)
+
+
+def _read(file: Path, take: Callable[[NpzFile], Taken]) -> Taken | None:
     try:
-        with np.load(file) as arrays:
-            blocks = tuple(
-                QuantisedRows(
-                    *(arrays[f"{name}_{number}"] for name in ("keys", "documents", "codes", "offset", "scale"))
-                )
-                for number in range(len(arrays["lengths"]))
-            )
-            rest = ExactRows(arrays["rest_keys"], arrays["rest_documents"], arrays["rest_vectors"])
-            return Rows(int(arrays["header"][1]), blocks, rest)
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        log.warning("a file of vectors is damaged", extra={"file": str(file), "why": str(error)})
-        return Rows.none()
+        # Opened here, because numpy leaves a file open that it cannot read.
+        with file.open("rb") as stream, np.load(stream) as arrays:
+            return take(arrays)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, EOFError, TypeError, AttributeError, BadZipFile) as error:
+        log.warning("a file of vectors cannot be used", extra={"file": str(file), "why": repr(error)})
+        # What the system could not read now is not damaged.
+        if getattr(error, "errno", None) is None:
+            file.unlink(missing_ok=True)
+        return None

@@ -1,0 +1,66 @@
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from app.indexes.local.vectors import ExactRows, QuantisedRows, best
+
+SMALL = st.floats(-1, 1, width=32)
+
+
+def rows_of(vectors: np.ndarray) -> ExactRows:
+    keys = np.arange(len(vectors), dtype=np.int64)
+    return ExactRows(keys, keys, vectors)
+
+
+@settings(max_examples=60, deadline=None)
+@given(vectors=arrays(np.float32, st.tuples(st.integers(1, 40), st.integers(1, 20)), elements=SMALL))
+def test_no_value_is_off_by_more_than_half_a_step_of_its_dimension(vectors: np.ndarray) -> None:
+    decoded = QuantisedRows.of(rows_of(vectors)).decoded().vectors
+    step = (vectors.max(axis=0) - vectors.min(axis=0)) / 254
+    assert np.all(np.abs(decoded - vectors) <= step * 0.51 + 1e-6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    vectors=arrays(np.float32, st.tuples(st.integers(1, 40), st.just(64)), elements=SMALL),
+    query=arrays(np.float32, st.just(64), elements=SMALL),
+)
+def test_scores_are_the_products_of_what_the_codes_stand_for_with_a_rounded_query(
+    vectors: np.ndarray, query: np.ndarray
+) -> None:
+    rows = QuantisedRows.of(rows_of(vectors))
+    keys, scores = rows.nearest(query, len(rows), None)
+    decoded = rows.decoded()
+    exact = decoded.vectors @ query
+    # Rounding the scaled query moves each of its values by at most half a step.
+    steps = np.abs(rows.scale * query).max() / 127
+    bound = 0.5 * steps * np.abs((decoded.vectors - rows.offset) / rows.scale).sum(axis=1) + 1e-4
+    assert sorted(keys.tolist()) == list(range(len(rows)))
+    assert np.all(np.abs(scores - exact[keys]) <= bound[keys])
+
+
+def test_removed_rows_leave_no_trace_in_a_block() -> None:
+    vectors = np.random.default_rng(0).normal(size=(50, 8)).astype(np.float32)
+    left = QuantisedRows.of(rows_of(vectors)).without(np.arange(10, 40))
+    assert left.keys.tolist() == [*range(10), *range(40, 50)]
+    assert left.codes.shape == (20, 8)
+    np.testing.assert_allclose(left.decoded().vectors, vectors[left.keys], atol=0.05)
+
+
+def test_a_block_that_loses_nothing_stays_the_same_object() -> None:
+    block = QuantisedRows.of(rows_of(np.eye(4, dtype=np.float32)))
+    assert block.without(np.array([99])) is block
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    scores=st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.0]), max_size=60),
+    limit=st.integers(1, 70),
+    seed=st.integers(0, 9),
+)
+def test_the_best_are_the_greatest_and_equal_ones_come_by_key(scores: list[float], limit: int, seed: int) -> None:
+    keys = np.random.default_rng(seed).permutation(len(scores)).astype(np.int64)
+    expected = sorted(zip(keys.tolist(), scores, strict=True), key=lambda pair: (-pair[1], pair[0]))[:limit]
+    found_keys, found_scores = best(keys, np.array(scores, np.float32), limit)
+    assert list(zip(found_keys.tolist(), found_scores.tolist(), strict=True)) == expected

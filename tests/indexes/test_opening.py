@@ -1,0 +1,275 @@
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from app.errors import NameTaken, NotFound, Unavailable
+from app.indexes import opening
+from app.indexes.analysis import Analyzer
+from app.indexes.opening import OpenCollection, OpenCollections
+from app.indexes.port import CollectionIndex
+from app.indexes.registry import create_index
+from app.settings import Settings
+from app.stores.port import CollectionStore, Scope
+from app.stores.registry import create_store
+
+EVERYTHING = Scope(None, None)
+Put = Callable[[CollectionStore, str, Sequence[str]], None]
+OpenPool = Callable[..., OpenCollections]
+
+
+def count(opened: OpenCollection, term: str) -> int:
+    return len(opened.index.keyword.search([term], 100, EVERYTHING).keys)
+
+
+def test_a_collection_that_was_not_made_is_not_found(collections: OpenCollections, tmp_path: Path) -> None:
+    for name in ("absent", "", ".", "..", "a/b", "../c"):
+        with pytest.raises(NotFound), collections.get(name):
+            pass
+    assert list((tmp_path / "collections").iterdir()) == []
+
+
+def test_a_new_collection_has_its_folders_and_is_empty(collections: OpenCollections, tmp_path: Path) -> None:
+    collections.create("c")
+    assert sorted(path.name for path in (tmp_path / "collections" / "c").iterdir()) == ["index", "originals"]
+    with collections.get("c") as opened:
+        assert opened.folder == tmp_path / "collections" / "c"
+        opened.fresh()
+        assert count(opened, "word") == 0
+
+
+def test_an_id_is_taken_once(collections: OpenCollections, tmp_path: Path, put: Put) -> None:
+    collections.create("c")
+    with collections.get("c") as opened:
+        put(opened.store, "a", ["word"])
+    with pytest.raises(NameTaken):
+        collections.create("c")
+    assert [path.name for path in (tmp_path / "collections").iterdir()] == ["c"]
+    with collections.get("c") as opened:
+        assert opened.store.document("a") is not None
+
+
+def test_nothing_is_left_of_a_deleted_collection(collections: OpenCollections, tmp_path: Path, put: Put) -> None:
+    collections.create("c")
+    with collections.get("c") as opened:
+        put(opened.store, "a", ["word"])
+        opened.catch_up()
+    collections.delete("c")
+    assert list((tmp_path / "collections").iterdir()) == []
+    with pytest.raises(NotFound), collections.get("c"):
+        pass
+    collections.delete("c")
+
+
+def test_a_collection_deleted_in_use_does_not_come_back(collections: OpenCollections, tmp_path: Path, put: Put) -> None:
+    collections.create("c")
+    with collections.get("c") as opened:
+        put(opened.store, "a", ["word"])
+        opened.catch_up()
+        collections.delete("c")
+        with pytest.raises(NotFound):
+            opened.rebuild()
+    assert list((tmp_path / "collections").iterdir()) == []
+
+
+def test_a_collection_that_another_process_deleted_is_not_found(open_pool: OpenPool, tmp_path: Path, put: Put) -> None:
+    one, other = open_pool(), open_pool()
+    one.create("c")
+    with one.get("c") as opened:
+        put(opened.store, "a", ["word"])
+        opened.catch_up()
+    other.delete("c")
+    with pytest.raises(NotFound), one.get("c"):
+        pass
+    assert list((tmp_path / "collections").iterdir()) == []
+
+
+def test_a_collection_that_another_process_made_is_found(open_pool: OpenPool, put: Put) -> None:
+    one, other = open_pool(), open_pool()
+    one.create("c")
+    with other.get("c") as opened:
+        put(opened.store, "a", ["word"])
+    with one.get("c") as opened:
+        opened.fresh()
+        assert count(opened, "word") == 1
+
+
+def test_what_a_crash_left_of_a_deletion_is_swept_at_the_next_start(open_pool: OpenPool, tmp_path: Path) -> None:
+    one = open_pool()
+    one.create("c")
+    (tmp_path / "collections" / "c").rename(tmp_path / "collections" / ".trash-c-1234")
+    open_pool()
+    assert list((tmp_path / "collections").iterdir()) == []
+
+
+def test_open_collections_are_shared_and_closed_when_others_are_used(open_pool: OpenPool) -> None:
+    pool = open_pool(limit=2)
+    for name in "abc":
+        pool.create(name)
+    with pool.get("a") as first, pool.get("a") as second:
+        assert first is second
+    with pool.get("a") as again:
+        assert again is first
+    with pool.get("b"), pool.get("c"):
+        pass
+    with pool.get("a") as later:
+        assert later is not first
+
+
+def test_none_in_use_is_closed(open_pool: OpenPool, put: Put) -> None:
+    pool = open_pool(limit=1)
+    for name in "abc":
+        pool.create(name)
+    with pool.get("a") as first:
+        with pool.get("b"), pool.get("c"):
+            pass
+        put(first.store, "a", ["word"])
+        first.fresh()
+        assert count(first, "word") == 1
+        with pool.get("a") as again:
+            assert again is first
+
+
+def test_threads_that_open_a_collection_at_once_open_it_once(
+    tmp_path: Path, analyzer: Analyzer, open_pool: OpenPool
+) -> None:
+    open_pool().create("c")
+    opens: list[Path] = []
+
+    def open_index(folder: Path) -> CollectionIndex:
+        opens.append(folder)
+        return create_index(folder, analyzer.signature)
+
+    pool = OpenCollections(
+        tmp_path / "collections",
+        open_store=lambda folder: create_store(folder, Settings(data=tmp_path)),
+        open_index=open_index,
+        analyzer=analyzer,
+        limit=4,
+    )
+    barrier = threading.Barrier(6)
+    found: list[OpenCollection] = []
+
+    def use() -> None:
+        barrier.wait()
+        with pool.get("c") as opened:
+            found.append(opened)
+
+    threads = [threading.Thread(target=use) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    pool.close()
+    assert len(opens) == 1
+    assert len(set(map(id, found))) == 1
+
+
+def test_an_opening_that_fails_can_be_tried_again(tmp_path: Path, analyzer: Analyzer, open_pool: OpenPool) -> None:
+    open_pool().create("c")
+    failures = [OSError("no")]
+
+    def open_index(folder: Path) -> CollectionIndex:
+        if failures:
+            raise failures.pop()
+        return create_index(folder, analyzer.signature)
+
+    pool = OpenCollections(
+        tmp_path / "collections",
+        open_store=lambda folder: create_store(folder, Settings(data=tmp_path)),
+        open_index=open_index,
+        analyzer=analyzer,
+        limit=4,
+    )
+    with pytest.raises(OSError, match="no"), pool.get("c"):
+        pass
+    with pool.get("c") as opened:
+        assert opened.verify() == []
+    pool.close()
+
+
+def test_a_search_finds_what_was_committed_before_it(opened: OpenCollection, put: Put) -> None:
+    for number in range(1, 6):
+        put(opened.store, f"d{number}", [f"word {number}"])
+        opened.fresh()
+        assert count(opened, "word") == number
+        assert len(opened.index.dense.keys()) == number
+
+
+def test_many_searches_follow_the_log_in_one_thread(
+    opened: OpenCollection, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(opened.store, "a", ["word"] * 3)
+    threads_seen: set[int] = set()
+    plain = opening.sync.catch_up
+
+    def catch_up(*arguments: object, **named: object) -> int:
+        threads_seen.add(threading.get_ident())
+        return plain(*arguments, **named)
+
+    monkeypatch.setattr(opening.sync, "catch_up", catch_up)
+    searches = [threading.Thread(target=opened.fresh) for _ in range(8)]
+    for search in searches:
+        search.start()
+    for search in searches:
+        search.join()
+    assert count(opened, "word") == 3
+    assert threads_seen.isdisjoint({search.ident for search in searches})
+
+
+def test_a_search_goes_on_with_the_index_that_another_process_is_writing(
+    opened: OpenCollection, open_pool: OpenPool, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(opened.store, "a", ["word"])
+    opened.catch_up()
+    put(opened.store, "b", ["word"])
+    with open_pool().get("c") as other, other.index.keyword.writing() as granted, monkeypatch.context() as patch:
+        assert granted
+        patch.setattr(opening, "SEARCH_WAIT_SECONDS", 0.2)
+        opened.fresh()
+        assert count(opened, "word") == 1
+        assert len(opened.index.dense.keys()) == 2
+    opened.fresh()
+    assert count(opened, "word") == 2
+
+
+def test_a_search_in_an_index_that_is_being_built_for_the_first_time_is_unavailable(
+    opened: OpenCollection, open_pool: OpenPool, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(opened.store, "a", ["word"])
+    with open_pool().get("c") as other, other.index.keyword.writing(), monkeypatch.context() as patch:
+        patch.setattr(opening, "SEARCH_WAIT_SECONDS", 0.2)
+        with pytest.raises(Unavailable) as refusal:
+            opened.fresh()
+    assert refusal.value.retry_after
+    opened.fresh()
+    assert count(opened, "word") == 1
+
+
+def test_an_index_that_cannot_follow_is_logged_and_searched_as_it_is(
+    opened: OpenCollection, put: Put, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    put(opened.store, "a", ["word"])
+    opened.fresh()
+    put(opened.store, "b", ["word"])
+    monkeypatch.setattr(opening.sync, "catch_up", lambda *_, **__: 1 / 0)
+    with caplog.at_level(logging.ERROR):
+        opened.fresh()
+    assert count(opened, "word") == 1
+    assert "cannot follow" in caplog.text
+
+
+def test_an_index_folder_that_was_removed_is_built_again(opened: OpenCollection, put: Put) -> None:
+    import shutil
+
+    put(opened.store, "a", ["word", "other"])
+    opened.catch_up()
+    shutil.rmtree(opened.folder / "index")
+    opened.fresh()
+    assert count(opened, "word") == 1
+    put(opened.store, "b", ["word"])
+    opened.fresh()
+    assert count(opened, "word") == 2
+    assert opened.verify() == []
