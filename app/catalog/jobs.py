@@ -71,7 +71,7 @@ class Jobs:
                     "created_at": now,
                     **_fresh(now),
                 }
-                row = connection.execute(insert(jobs).values(values).returning(jobs)).mappings().one()
+                row = connection.execute(insert(jobs).returning(jobs), values).mappings().one()
         except IntegrityError as error:
             raise NotFound(f"the collection {collection!r} was deleted meanwhile") from error
         self._notify()
@@ -115,12 +115,10 @@ class Jobs:
 
         A job whose `exhausted` is true must be failed with `claims.attempts_exhausted`, not tried.
         """
-        now = self._clock()
-        with self._database.read() as connection:
-            if not claims.anything_to_claim(connection, owner, now):
-                return None
         with self._database.write() as connection:
-            claims.take_back(connection, claims.expired(owner, now), now, self._max_attempts)
+            now = self._clock()
+            silent = claims.jobs_of_silent_owners(connection, owner, now)
+            claims.take_back(connection, silent, now, self._max_attempts)
             sequence = claims.next_job(connection, owner, now)
             if sequence is None:
                 return None
@@ -197,11 +195,10 @@ class Jobs:
     def release_owners(self, dead: Callable[[str], bool]) -> int:
         """Take back at once the jobs of owners that are dead; return how many there were."""
         with self._database.write() as connection:
-            owners = select(jobs.c.owner).where(jobs.c.state == JobState.RUNNING).distinct()
-            gone = [owner for owner in connection.execute(owners).scalars() if owner is not None and dead(owner)]
-            released = claims.take_back(connection, jobs.c.owner.in_(gone), self._clock(), self._max_attempts)
+            lost = claims.jobs_of_dead_owners(connection, dead)
+            claims.take_back(connection, lost, self._clock(), self._max_attempts)
         self._notify()
-        return released
+        return len(lost)
 
     # --- look ---
 

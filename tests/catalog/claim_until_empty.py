@@ -7,14 +7,16 @@ from pathlib import Path
 from app.catalog.database import Database
 from app.catalog.jobs import Jobs, ProcessOwner
 
-folder, awaited = Path(sys.argv[1]), int(sys.argv[2])
+folder = Path(sys.argv[1])
 database = Database(folder / "catalog.db")
 database.migrate()
 jobs = Jobs(database, max_queued=10_000, lease_seconds=60)
 owner = ProcessOwner(folder / "workers")
 done: list[str] = []
+sys.stdout.write("ready\n")
+sys.stdout.flush()
 sys.stdin.readline()
-while len(jobs.list(None, state="succeeded", limit=awaited)[0]) < awaited:
+while any(jobs.list(None, state=state, limit=1)[0] for state in ("queued", "running")):
     while (job := jobs.claim(owner.id)) is not None:
         assert len([other for other in jobs.unfinished(job.collection_id, job.document_id) if other.owner]) == 1
         assert jobs.progress(job.id, owner.id, stage="embed", done=1, total=2, unit="chunks")

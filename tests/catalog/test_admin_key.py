@@ -13,6 +13,7 @@ from pathlib import Path
 from app.catalog.admin_key import admin_key
 from app.settings import Settings
 settings = Settings(data=Path(sys.argv[1]))
+print("ready", flush=True)
 sys.stdin.readline()
 print(*admin_key(settings))
 """
@@ -36,6 +37,8 @@ def test_a_key_is_made_once_and_only_its_owner_may_read_it(tmp_path: Path) -> No
 
 def test_processes_that_start_at_once_agree_on_one_key(tmp_path: Path, start_python: Any) -> None:
     processes = [start_python("-c", MAKE, tmp_path) for _ in range(4)]
+    for process in processes:
+        process.stdout.readline()
     for process in processes:
         process.stdin.write("\n")
         process.stdin.flush()

@@ -16,6 +16,7 @@ MIGRATE = """
 import sys
 from pathlib import Path
 from app.catalog.database import Database
+print("ready", flush=True)
 sys.stdin.readline()
 database = Database(Path(sys.argv[1]))
 database.migrate()
@@ -27,6 +28,8 @@ database.close()
 
 def test_processes_that_start_at_once_migrate_one_new_database(tmp_path: Path, start_python: Any) -> None:
     processes = [start_python("-c", MIGRATE, tmp_path / "data" / "catalog.db") for _ in range(4)]
+    for process in processes:
+        process.stdout.readline()
     for process in processes:
         process.stdin.write("\n")
         process.stdin.flush()

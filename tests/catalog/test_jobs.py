@@ -316,7 +316,8 @@ def test_who_waits_sees_what_another_process_ended(
     present_jobs: Jobs, handbook: Collection, tmp_path: Path, start_python: Any
 ) -> None:
     job = _enqueue(present_jobs, handbook, "leave-2026")
-    process = start_python(CLAIM_UNTIL_EMPTY, tmp_path, 1)
+    process = start_python(CLAIM_UNTIL_EMPTY, tmp_path)
+    process.stdout.readline()
     process.stdin.write("\n")
     process.stdin.flush()
     ended = present_jobs.wait(job.id, timeout=30)
@@ -348,7 +349,9 @@ def test_four_processes_do_each_job_exactly_once(
     made = [collections.create(f"c{number}", settings={}) for number in range(5)]
     # Every document has two jobs, so that order within a document is at stake as well.
     queued = [_enqueue(present_jobs, made[number % 5], f"d{number // 10}").id for number in range(200)]
-    processes = [start_python(CLAIM_UNTIL_EMPTY, tmp_path, 200) for _ in range(4)]
+    processes = [start_python(CLAIM_UNTIL_EMPTY, tmp_path) for _ in range(4)]
+    for process in processes:
+        process.stdout.readline()
     for process in processes:
         process.stdin.write("\n")
         process.stdin.flush()
