@@ -56,8 +56,8 @@ class Patience:
 PROMPT = Patience(attempts=3, first_pause=0.2, longest_pause=2, total=5)
 """For work that a person waits for."""
 
-PATIENT = Patience(attempts=6, first_pause=0.5, longest_pause=30, total=120)
-"""For work in the background."""
+PATIENT = Patience(attempts=4, first_pause=0.5, longest_pause=30, total=120)
+"""For work in the background, where a server's own Retry-After is worth waiting for."""
 
 
 class Refused(UpstreamRejected):

@@ -61,7 +61,7 @@ class MultilingualE5:
     @property
     def token_counter(self) -> TokenCounterSpec:
         """Return the vocabulary's place; the first call of a machine converts the model."""
-        return TokenCounterSpec("sentencepiece", str(self._model_files().tokenizer))
+        return TokenCounterSpec("sentencepiece", str(self._model_files().tokenizer.absolute()))
 
     def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed in the caller's thread, so that a search never waits behind the passages of an ingest."""
