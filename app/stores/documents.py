@@ -58,9 +58,8 @@ def register(
     filename: str | None,
     now: datetime,
 ) -> int:
-    """Make the document known and return a registration, which outdates every earlier one."""
-    registration = advance(connection, "registration")
-    values: dict[str, Any] = {"registration": registration, "error": None}
+    """Make the document known and return its registration, which a deletion outdates: its key."""
+    values: dict[str, Any] = {"error": None}
     described: dict[str, Any] = {
         "state": DocumentState.PENDING.value,
         "title": title,
@@ -76,12 +75,13 @@ def register(
         key = advance(connection, "document_key")
         connection.execute(insert(documents).values(key=key, id=document_id, **values, **described, **blank))
     elif row.version == 0:
-        _change(connection, row.key, values | described)
+        key = row.key
+        _change(connection, key, values | described)
     else:
         _change(connection, row.key, values)
-        return registration
+        return row.key
     _write_attributes(connection, document_id)
-    return registration
+    return key
 
 
 def set_state(
@@ -94,7 +94,7 @@ def set_state(
 ) -> None:
     """Record a state; one with a ready version stays ready and gets the error only."""
     row = _row(connection, document_id)
-    if row is None or row.registration != registration:
+    if row is None or row.key != registration:
         return
     values: dict[str, Any] = {"error": None if error is None else dict(error)}
     if row.version == 0:
@@ -105,11 +105,11 @@ def set_state(
 def write_version(connection: Connection, prepared: PreparedDocument, now: datetime) -> int:
     """Make the prepared version the ready one and return the document's key.
 
-    Raises `Cancelled` when the document is gone or was registered anew.
+    Raises `Cancelled` when the document that was registered is gone.
     """
     row = _row(connection, prepared.id)
-    if row is None or row.registration != prepared.registration:
-        raise Cancelled(f"document {prepared.id!r} was deleted or submitted anew meanwhile")
+    if row is None or row.key != prepared.registration:
+        raise Cancelled(f"document {prepared.id!r} was deleted meanwhile")
     described: dict[str, Any] = {
         "version": row.version + 1,
         "etag": prepared.etag,

@@ -23,7 +23,7 @@ class PreparedDocument:
     """Everything that `replace_document` writes; `vectors` is float32, one row per chunk.
 
     `registration` is what `register_document` returned: the write is refused with `Cancelled` when the document was
-    deleted or registered anew meanwhile.
+    deleted meanwhile, also if one of the same id was made since.
     """
 
     id: str
@@ -143,7 +143,7 @@ class CollectionStore(Protocol):
     def register_document(
         self, document_id: str, *, title: str, metadata: Metadata, media_type: str, filename: str | None
     ) -> int:
-        """Make the document known (`pending` if it is new) and return a registration, which outdates earlier ones.
+        """Make the document known (`pending` if it is new) and return its registration, which a deletion outdates.
 
         A version that is ready keeps answering.
         """

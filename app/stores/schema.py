@@ -74,7 +74,7 @@ def _document_key(*, primary_key: bool = False) -> Column[int]:
 
 
 class CounterColumns(TypedColumns):
-    """Numbers that only grow: `document_key`, `chunk_key`, `registration`, and `scope`.
+    """Numbers that only grow: `document_key`, `chunk_key`, and `scope`.
 
     `scope` counts the changes of what a filter can find; a cached scope is good while it stands still.
     """
@@ -98,7 +98,6 @@ class DocumentColumns(TypedColumns):
 
     key: Named[int] = Column(Integer, primary_key=True)
     id: Named[str] = Column(Text, unique=True)
-    registration: Named[int] = Column(BigInteger)
     state: Named[str] = Column(String(16))
     version: Named[int] = Column(Integer)
     etag: Named[str | None] = Column(Text)

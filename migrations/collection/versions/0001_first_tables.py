@@ -8,7 +8,7 @@ down_revision = None
 branch_labels = None
 depends_on = None
 
-COUNTERS = ("document_key", "chunk_key", "registration", "scope")
+COUNTERS = ("document_key", "chunk_key", "scope")
 
 
 def upgrade() -> None:
@@ -48,7 +48,6 @@ def _create_documents() -> None:
         "documents",
         sa.Column("key", sa.Integer(), nullable=False),
         sa.Column("id", sa.Text(), nullable=False),
-        sa.Column("registration", sa.BigInteger(), nullable=False),
         sa.Column("state", sa.String(16), nullable=False),
         sa.Column("version", sa.Integer(), nullable=False),
         sa.Column("etag", sa.Text()),
