@@ -1,4 +1,4 @@
-"""The command line: serve, migrate, key, ingest, search, ask, verify, openapi. It calls the verbs and holds no logic."""
+"""The command line. It calls the verbs, on the data folder itself, and holds no logic of its own."""
 
 import json
 import sys
@@ -8,7 +8,7 @@ from dataclasses import asdict
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
 import typer
 import uvicorn
@@ -288,7 +288,7 @@ class _Bar:
         )
         self._task = self._progress.add_task("ingesting")
 
-    def __enter__(self) -> "_Bar":
+    def __enter__(self) -> Self:
         self._progress.start()
         return self
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
 
-_PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
+_PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
 
 
 class _Formatter(logging.Formatter):

@@ -18,7 +18,7 @@ from typing import Any
 from app.bootstrap import Services
 from app.catalog.claims import attempts_exhausted
 from app.catalog.jobs import Job, ProcessOwner
-from app.errors import Cancelled, FootnoteError
+from app.errors import Cancelled, FootnoteError, Unavailable
 from app.ingestion.work import run_ingest
 from app.telemetry import counters
 
@@ -32,7 +32,7 @@ PROGRESS_SECONDS = 0.25
 MAINTENANCE_SECONDS = 300.0
 
 
-class _Stopping(Exception):  # noqa: N818 - not an error: the process ends and the job goes back to the queue
+class _Stopping(Exception):
     """The worker stops at the next safe point."""
 
 
@@ -232,6 +232,9 @@ class Worker:
         except Cancelled as error:
             self._finish(job, report, "cancelled", error=error)
         except FootnoteError as error:
+            if self._stopping.is_set() and isinstance(error, Unavailable):
+                self.services.jobs.requeue(job.id, self._owner_id)
+                return
             self._finish(job, report, "failed", error=error)
         except Exception:
             log.exception("a job met a bug", extra={"job_id": job.id, "kind": job.kind})

@@ -94,9 +94,11 @@ def missing_documents(store: CollectionStore, found: Scan) -> list[Document]:
     """Return documents that came from a scanned folder and whose file is no longer there."""
     missing: list[Document] = []
     for source in found.sources:
-        for document in _documents_of(store, source):
-            if (source, str(document.metadata.get(PATH_FIELD))) not in found.present:
-                missing.append(document)
+        missing += [
+            document
+            for document in _documents_of(store, source)
+            if (source, str(document.metadata.get(PATH_FIELD))) not in found.present
+        ]
     return missing
 
 

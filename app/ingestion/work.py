@@ -8,11 +8,10 @@ from typing import Any
 
 from app.catalog.collections import Collection
 from app.catalog.jobs import Job
-from app.domain import Document
+from app.domain import Document, same_space
 from app.errors import Cancelled, EmbeddingModelMismatch, FootnoteError
 from app.indexes.opening import OpenCollection
 from app.inference.port import Embedder
-from app.inference.registry import same_space
 from app.ingestion.embedding import EmbeddedChunks, embed_chunks
 from app.ingestion.ingest import Ingestion
 from app.ingestion.port import JobReport, LoadLimits, Prepared, PrepareRequest
@@ -55,7 +54,7 @@ def run_ingest(ingestion: Ingestion, opened: OpenCollection, job: Job, report: J
         filename=task.payload.filename,
     )
     try:
-        # A delete cancels its document's jobs before it deletes, so one that came before `register_document` shows here.
+        # A delete cancels its document's jobs first: one that came before `register_document` shows here.
         report.stage("load")
         return _work(task, job, registration)
     except Cancelled:

@@ -24,10 +24,14 @@ def walk() -> str:
 def test_the_walk_from_zero_to_a_cited_answer(make_server: Callable[..., Any], model_folder: Path) -> None:
     server = make_server(embedder="local", models=str(model_folder))
     (server.data / "admin.key").write_text("journeys-admin-key-0123456789")
-    script = walk().replace("http://127.0.0.1:8000", server.url).replace("data/admin.key", str(server.data / "admin.key"))
+    script = (
+        walk().replace("http://127.0.0.1:8000", server.url).replace("data/admin.key", str(server.data / "admin.key"))
+    )
     # Each answer on a line of its own, and any HTTP error ends the script.
     script = script.replace("curl -sS", "curl -sS --fail-with-body -w '\\n'")
-    done = subprocess.run(["bash", "-euo", "pipefail", "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     collection, put, file, found, answer = (json.loads(line) for line in done.stdout.splitlines() if line)
     assert collection["name"] == "handbook"
@@ -40,5 +44,5 @@ def test_the_walk_from_zero_to_a_cited_answer(make_server: Callable[..., Any], m
         text = client.get(
             f"/v1/collections/handbook/documents/{citation['document_id']}/text",
             params={"start": citation["start"], "end": citation["end"]},
-        ).json()["text"]
+        ).text
     assert text == citation["quote"]
