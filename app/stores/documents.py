@@ -74,13 +74,11 @@ def register(
         blank = {"version": 0, "source_type": "", "characters": 0, "chunk_count": 0, "warnings": [], "created_at": now}
         key = advance(connection, "document_key")
         connection.execute(insert(documents).values(key=key, id=document_id, **values, **described, **blank))
-    elif row.version == 0:
-        key = row.key
-        _change(connection, key, values | described)
     else:
-        _change(connection, row.key, values)
-        return row.key
-    _write_attributes(connection, document_id)
+        key = row.key
+        _change(connection, key, values if row.version else values | described)
+    if row is None or row.version == 0:
+        _write_attributes(connection, document_id)
     return key
 
 
