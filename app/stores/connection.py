@@ -11,6 +11,7 @@ from typing import Any
 import sqlite_vec
 from sqlalchemy import Connection, Engine, QueuePool, create_engine, event
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.errors import Misconfigured, NotFound, StorageFull, StoreBusy, Unavailable
 from app.stores.migration import migrate, needs_migration
@@ -30,6 +31,9 @@ _CONNECTION_PRAGMAS = (
 )
 _CHECKPOINT_WAIT_SECONDS = 1.0
 _IDLE_CONNECTIONS = 4
+# More at once would only share the processors. SQLite keeps a closed connection's file open while another of the
+# process lives, so this also bounds the open files: 64 collections stay below the usual limit of 1,024.
+_MOST_CONNECTIONS = 8
 # Some ten milliseconds of work; each call takes the interpreter's lock once.
 _STEPS_BETWEEN_CLOCK_READINGS = 1_000_000
 
@@ -52,9 +56,8 @@ def sqlite_driver() -> ModuleType:
 class Database:
     """Hand out transactions on one file. Thread-safe, and safe for several processes.
 
-    Connections are pooled: each thread that reads has one of its own while it reads, and those above a handful are
-    closed when they come back. Nothing here creates a folder, and only `migrate` creates the file, so a deleted
-    collection stays deleted.
+    Connections are pooled: a thread that reads has one of its own while it reads, so none outlives a thread's need.
+    Nothing here creates a folder, and only `migrate` creates the file, so a deleted collection stays deleted.
     """
 
     def __init__(self, path: Path, *, read_seconds: float, write_seconds: float) -> None:
@@ -152,7 +155,8 @@ class Database:
             creator=connect,
             poolclass=QueuePool,
             pool_size=_IDLE_CONNECTIONS,
-            max_overflow=-1,
+            max_overflow=_MOST_CONNECTIONS - _IDLE_CONNECTIONS,
+            pool_timeout=self._read_seconds,
             pool_use_lifo=True,
         )
         event.listen(engine, "connect", _watch_the_clock)
@@ -186,6 +190,8 @@ class Database:
             if name.startswith("SQLITE_CANTOPEN"):
                 raise NotFound("the collection's files are not there", hint="was it deleted?") from error
             raise
+        except PoolTimeout as error:
+            raise StoreBusy("too many reads of the collection are running", hint="try again", retry_after=1) from error
 
     def _log_bytes(self) -> int:
         try:

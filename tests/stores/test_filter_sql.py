@@ -44,26 +44,27 @@ def meets(stored: Any, operator: Operator, value: Any) -> bool:
         return (stored is not MISSING) is value
     if stored is MISSING:
         return False
+    values = value if isinstance(value, list) else [value]
     match operator:
         case Operator.EQ:
             return equal(stored, value)
         case Operator.NE:
             return same_type(stored, value) and not equal(stored, value)
         case Operator.IN:
-            return any(equal(stored, each) for each in value)
+            return is_one_of(stored, values)
         case Operator.NIN:
-            right_type = not value or any(same_type(stored, each) for each in value)
-            return right_type and not any(equal(stored, each) for each in value)
+            return (not values or any(same_type(stored, one) for one in values)) and not is_one_of(stored, values)
         case Operator.PREFIX:
             return isinstance(stored, str) and stored.startswith(value)
-        case Operator.CONTAINS:
-            return isinstance(stored, list) and any(equal(each, value) for each in stored)
-        case Operator.CONTAINS_ANY:
-            return isinstance(stored, list) and any(equal(each, one) for each in stored for one in value)
+        case Operator.CONTAINS | Operator.CONTAINS_ANY:
+            return isinstance(stored, list) and any(is_one_of(one, stored) for one in values)
         case Operator.CONTAINS_ALL:
-            return isinstance(stored, list) and all(any(equal(each, one) for each in stored) for one in value)
-        case _:
-            return ordered(stored, operator, value)
+            return isinstance(stored, list) and all(is_one_of(one, stored) for one in values)
+    return ordered(stored, operator, value)
+
+
+def is_one_of(value: Any, values: list[Any]) -> bool:
+    return any(equal(value, one) for one in values)
 
 
 def ordered(stored: Any, operator: Operator, value: Any) -> bool:
