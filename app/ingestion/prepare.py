@@ -19,7 +19,7 @@ def prepare(request: PrepareRequest) -> Prepared:
     """Return a document's text and its chunks; raises the error that says why there are none."""
     timer = StageTimer()
     with timer.stage("load"):
-        extraction = _load(request)
+        extraction = load(request)
     with timer.stage("chunk"):
         chunks = cut(
             extraction,
@@ -33,7 +33,8 @@ def prepare(request: PrepareRequest) -> Prepared:
     return Prepared(extraction, chunks, {stage: timings[stage] for stage in ("load", "chunk")})
 
 
-def _load(request: PrepareRequest) -> Extraction:
+def load(request: PrepareRequest) -> Extraction:
+    """Return what the loader for the file's kind makes of it, with a notice where its name says another kind."""
     detected = detect(request.path, request.filename, request.declared)
     loader = LOADERS.get(detected.media_type)
     if loader is None:

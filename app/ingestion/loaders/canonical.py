@@ -8,6 +8,12 @@ from app.errors import DocumentLimitExceeded, EmptyDocument
 
 _REMOVED = re.compile("[\0\ud800-\udfff]")
 _SPACE = re.compile(r"\s+")
+_SAYS_NOTHING = (
+    "".join(chr(code) for code in (*range(0x21), *range(0x7F, 0xA1)))
+    + "\u00ad\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u200b\u200c\u200d\u200e\u200f"
+    + "\u2028\u2029\u202f\u205f\u2060\u3000\ufeff"
+)
+"""White space, controls and what has no width."""
 
 
 def canonical(text: str) -> tuple[str, int]:
@@ -72,8 +78,8 @@ def removal_notices(removed: int) -> tuple[Notice, ...]:
 
 
 def require_text(text: str) -> None:
-    """Raise `EmptyDocument` when there is nothing but white space in it."""
-    if not text or text.isspace():
+    """Raise `EmptyDocument` when there is nothing but white space and invisible characters in it."""
+    if not text.strip(_SAYS_NOTHING):
         raise EmptyDocument("the document holds no text, only white space" if text else "the document holds no text")
 
 

@@ -1,4 +1,7 @@
-"""Markdown and MDX: the text stays as it is written, without its front matter, which becomes metadata."""
+"""Markdown and MDX: the text stays as it is written, without its front matter, which becomes metadata.
+
+A description in the front matter is the text's first paragraph too: it is prose, and often the best summary there is.
+"""
 
 import json
 import math
@@ -24,6 +27,7 @@ _FRONT_MATTER = re.compile(
 )
 _MAX_FRONT_MATTER = 65_536
 _MAX_VALUES = 2_000
+_DESCRIPTIONS = ("description", "summary", "abstract", "excerpt")
 
 _YamlLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -34,6 +38,9 @@ def load(source: Source) -> Extraction:
     whole, removed = canonical(decoded.text)
     metadata, begin, notices = _front_matter(whole)
     text = whole[begin:].lstrip("\n")
+    described = next((metadata[name] for name in _DESCRIPTIONS if isinstance(metadata.get(name), str)), "").strip()
+    if described:
+        text = f"{described}\n\n{text}"
     require_text(text)
     check_length(len(text), source.limits.max_characters)
     found = tuple(headings(text))

@@ -16,7 +16,7 @@ import pypdfium2 as pdfium
 import pypdfium2.raw as pdfium_c
 
 from app.domain import Extraction, Heading, Notice, Page
-from app.errors import DamagedDocument, DocumentLimitExceeded, FootnoteError, NoExtractableText, PasswordRequired
+from app.errors import DamagedDocument, DocumentLimitExceeded, NoExtractableText, PasswordRequired
 from app.ingestion.loaders.canonical import Assembly, canonical, on_one_line
 from app.ingestion.loaders.pdf_fonts import install_stand_in
 from app.ingestion.loaders.pdf_forms import dynamic_form_text, page_with_fields
@@ -28,6 +28,7 @@ _SHARE_OF_TIME_FOR_PYPDF = 0.25
 _ABNORMAL_SHARE = 0.1
 _MAX_HEADINGS = 5_000
 _REPORTED_PAGES = 500
+_CATALOG = re.compile(rb"(\d+)\s+0\s+obj\b(?:(?!endobj).){0,400}?/Type\s*/Catalog\b", re.S)
 _FAR = 100_000
 _HYPHEN_AT_LINE_END = re.compile(r"(?<=\w)\x02(?=\w)")
 _SOFT_HYPHEN = "\u00ad"
@@ -36,6 +37,8 @@ _ODD = re.compile("[\x00\x01\x04-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ue000-\uf8ff\uff
 _TRAILING_SPACE = re.compile(r"[ \t]+$", re.M)
 _COLUMN_OF_LETTERS = re.compile(r"(?:^[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]{1,3}[ \u3000]*\n){4,}", re.M)
 _MEANINGLESS_TITLE = re.compile(r"\(?anonymous\)?|untitled\d*|\S+\.[a-z0-9]{2,4}", re.I)
+
+logger = logging.getLogger(__name__)
 
 
 def load(source: Source) -> Extraction:
@@ -84,14 +87,14 @@ def _opened(source: Source) -> Any:
     except pdfium.PdfiumError as error:
         if error.err_code in (pdfium_c.FPDF_ERR_PASSWORD, pdfium_c.FPDF_ERR_SECURITY):
             raise _password_required(source.password) from error
-    try:
-        return pdfium.PdfDocument(_repaired(source))
-    except FootnoteError:
-        raise
-    except Exception as error:
-        raise DamagedDocument(
-            "the PDF is damaged and cannot be repaired", hint="open it in a PDF viewer and print it to a new PDF"
-        ) from error
+    for repair in (_with_trailer, _rewritten):
+        try:
+            return pdfium.PdfDocument(repair(source), password=source.password)
+        except Exception as error:  # noqa: BLE001 - a damaged file breaks these in many ways; the next may do better
+            logger.debug("a repair failed", extra={"repair": repair.__name__, "error": type(error).__name__})
+    raise DamagedDocument(
+        "the PDF is damaged and cannot be repaired", hint="open it in a PDF viewer and print it to a new PDF"
+    )
 
 
 def _password_required(password: str | None) -> PasswordRequired:
@@ -100,9 +103,18 @@ def _password_required(password: str | None) -> PasswordRequired:
     return PasswordRequired("the password does not open the PDF", code="password_wrong", hint="send another password")
 
 
-def _repaired(source: Source) -> BytesIO:
+def _with_trailer(source: Source) -> bytes:
+    """Return a file that was cut off with a new trailer, by which PDFium finds the objects that are there."""
+    data = source.path.read_bytes()
+    catalogs = _CATALOG.findall(data)
+    if not catalogs:
+        raise ValueError("there is no catalog")
+    return data + b"\nendobj\ntrailer<</Root %d 0 R>>\nstartxref\n0\n%%%%EOF\n" % int(catalogs[-1])
+
+
+def _rewritten(source: Source) -> BytesIO:
     """Return the file as pypdf writes it anew from the objects that it finds."""
-    from pypdf import PdfWriter
+    from pypdf import PdfWriter  # Slow to import and seldom needed.
 
     repaired = BytesIO()
     PdfWriter(clone_from=_pypdf_reader(source.path, source.password)).write(repaired)

@@ -1,0 +1,61 @@
+import pytest
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_each_record_repeats_the_head_whatever_the_delimiter(load, delimiter: str) -> None:
+    rows = [["name", "city", "note"], ["Ann", "Bonn", "a, b; c | d"], ["Bo", "", "two\nlines"]]
+    text = "\r\n".join(delimiter.join(f'"{cell}"' for cell in row) for row in rows)
+
+    assert load(text.encode(), "a.csv").text == "name: Ann; city: Bonn; note: a, b; c | d\nname: Bo; note: two lines"
+
+
+def test_a_head_given_twice_is_told_apart(load) -> None:
+    assert load(b"no,no,\nA,B,C\n", "a.csv").text.startswith("no: A; no (2): B") is False
+    assert load(b"no,no,x\nA,B,C\n", "a.csv").text == "no: A; no (2): B; x: C"
+
+
+def test_a_row_that_does_not_fit_the_head_stays_as_it_is_written(load) -> None:
+    assert load(b"x,y\n1,2\na,b,c\n", "a.csv").text == "x: 1; y: 2\na,b,c"
+
+
+def test_rows_without_a_head_stay_as_they_are_written(load) -> None:
+    assert load(b"1,2020-01-05,3.5\n2,2020-01-06,4\n", "a.csv").text == "1,2020-01-05,3.5\n2,2020-01-06,4"
+
+
+def test_years_may_be_heads(load) -> None:
+    assert load(b"country,2020,2021\nFinland,1,2\n", "a.csv").text == "country: Finland; 2020: 1; 2021: 2"
+
+
+def test_a_title_above_the_head_is_a_line(load) -> None:
+    assert load(b"Report,,\nname,city,zip\nAnn,Bonn,53111\n", "a.csv").text == (
+        "Report\nname: Ann; city: Bonn; zip: 53111"
+    )
+
+
+def test_one_column_is_read(load) -> None:
+    assert load(b"name\nAnn\nBo\n", "a.csv").text == "name: Ann\nname: Bo"
+
+
+def test_a_head_alone_is_text(load) -> None:
+    assert load(b"name,city\n", "a.csv").text == "name,city"
+
+
+def test_a_named_delimiter_is_used(load) -> None:
+    assert load(b"sep=^\na^b\n1,1^2\n", "a.csv").text == "a: 1,1; b: 2"
+
+
+def test_a_quotation_mark_that_never_closes_does_not_swallow_the_rest(load) -> None:
+    rows = "".join(f"{number},word{number}\n" for number in range(500))
+    text = load(('size,name\n5,"oops\n' + rows).encode(), "a.csv").text
+
+    assert text.splitlines()[-1] == "size: 499; name: word499"
+
+
+def test_any_charset_is_read(load) -> None:
+    extraction = load("名前,住所\n髙橋淳,名古屋\n".encode("cp932"), "a.csv")
+
+    assert (extraction.text, extraction.encoding) == ("名前: 髙橋淳; 住所: 名古屋", "cp932")
+
+
+def test_tabs_come_first_in_a_tsv(load) -> None:
+    assert load(b"a\tb, c\n1\t2, 3\n", "a.tsv").text == "a: 1; b, c: 2, 3"
