@@ -1,5 +1,6 @@
 """Open one SQLite file for many readers and one writer."""
 
+import logging
 import threading
 import time
 from collections.abc import Iterator
@@ -15,6 +16,8 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.errors import Misconfigured, NotFound, StorageFull, StoreBusy, Unavailable
 from app.stores.migration import migrate, needs_migration
+
+_logger = logging.getLogger(__name__)
 
 OLDEST_SQLITE = (3, 45)
 
@@ -200,10 +203,19 @@ class Database:
             return 0
 
     def _empty_log(self, connection: Connection) -> None:
-        """Move the log into the file and cut it to nothing, unless readers hold on to it for too long."""
-        connection.exec_driver_sql(f"PRAGMA busy_timeout = {_CHECKPOINT_WAIT_SECONDS * 1000:.0f}")
-        connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
-        connection.exec_driver_sql(f"PRAGMA busy_timeout = {self._write_seconds * 1000:.0f}")
+        """Move the log into the file and cut it to nothing, unless readers hold on to it for too long.
+
+        What was committed stays committed, so a failure here is no failure of the write; the next one tries again.
+        """
+        try:
+            connection.exec_driver_sql(f"PRAGMA busy_timeout = {_CHECKPOINT_WAIT_SECONDS * 1000:.0f}")
+            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+        except DBAPIError as error:
+            _logger.warning(
+                "a collection's log was not emptied", extra={"path": str(self._path), "error": str(error.orig)}
+            )
+        finally:
+            connection.exec_driver_sql(f"PRAGMA busy_timeout = {self._write_seconds * 1000:.0f}")
 
     def _busy(self) -> StoreBusy:
         return StoreBusy(
