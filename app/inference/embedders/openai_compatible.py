@@ -125,14 +125,16 @@ class OpenAICompatibleEmbedder:
         vector = _numbers(value, index)
         if not np.isfinite(vector).all():
             raise _rejected("a vector with numbers that are not finite came back", index)
-        length = np.linalg.norm(vector)
-        if not length:
+        largest = np.abs(vector).max(initial=0)
+        if not largest:
             raise _rejected("a vector of zeros came back", index)
         with self._lock:
             self._dimensions = self._dimensions or len(vector)
         if len(vector) != self._dimensions:
             raise _rejected(f"a vector of {len(vector)} dimensions came back where {self._dimensions} were due", index)
-        return (vector / length).astype(np.float32)
+        # Squares of very large or small numbers would leave the range of floats.
+        vector /= largest
+        return (vector / np.linalg.norm(vector)).astype(np.float32)
 
 
 class _Mismatched(UpstreamRejected):
@@ -141,7 +143,7 @@ class _Mismatched(UpstreamRejected):
 
 def _rejected(reason: str, index: int) -> UpstreamRejected:
     return UpstreamRejected(
-        f"The embedding server cannot embed text {index}: {reason}",
+        f"The embedding server cannot embed one of the texts: {reason}",
         hint="shorten or change that text, or check the model's settings",
         extra={"index": index},
     )

@@ -98,8 +98,9 @@ def test_base64_is_read_although_floats_were_asked_for(embedder, model_server):
     np.testing.assert_allclose(embedder().embed_passages(["a", "b"]), expected(["a", "b"]), atol=1e-6)
 
 
-def test_vectors_are_normalised_here(embedder, model_server):
-    answering(model_server, lambda data, _: data[0].update(embedding=[3.0, 4.0]))
+@pytest.mark.parametrize("scale", [1, 1e-200, 1e200])
+def test_vectors_are_normalised_here(embedder, model_server, scale):
+    answering(model_server, lambda data, _: data[0].update(embedding=[3 * scale, 4 * scale]))
     np.testing.assert_allclose(embedder().embed_queries(["a"]), [[0.6, 0.8]], atol=1e-6)
 
 
