@@ -19,6 +19,7 @@ PROBLEM_JSON = "application/problem+json"
 
 _CHALLENGE = 'Bearer realm="footnote"'
 _QUOTED = re.compile(r"'([^']*)'")
+_NO_OBJECT = frozenset({"model_type", "model_attributes_type", "dict_type"})
 _PREFIXED = frozenset({"query", "header", "path"})
 
 
@@ -110,6 +111,8 @@ def _field_errors(error: Mapping[str, Any], body: Any, prefix: str) -> list[Fiel
         return [FieldError(pointer, "unknown_field", _unknown_value(error.get("input"), known))]
     if kind == "missing":
         return [FieldError(pointer, "missing", "is required" if pointer else "a JSON body is required")]
+    if kind in _NO_OBJECT:
+        return [FieldError(pointer, "object_type", "must be a JSON object")]
     if "member" in context:
         pointer = f"{pointer}/{context['member']}"
     return [FieldError(pointer, kind, _sentence(str(error["msg"])))]

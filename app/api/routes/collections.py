@@ -38,7 +38,9 @@ from app.api.waiting import PreferredWait, applied, finished
 from app.bootstrap import Services
 from app.catalog.collections import Collection
 from app.catalog.principal import Principal, Role
+from app.domain import ChunkingOptions
 from app.errors import FieldError, InvalidRequest, NameTaken, UnknownField
+from app.ingestion.chunkers.options import check_chunking
 from app.ingestion.collections import create_collection, remove_collection, update_collection
 
 router = APIRouter(prefix="/v1/collections", route_class=StrictRoute, tags=["collections"])
@@ -177,6 +179,8 @@ def _check(services: Services, body: CollectionSettings) -> None:
         pointer = "/embedding/model"
         detail = f"the embedding model {unknown_name(model, known)}"
         raise UnknownField(detail, errors=[FieldError(pointer, "unknown_field", detail)])
+    window = services.embedders.get(model or services.embedders.default_model).window_tokens
+    check_chunking(ChunkingOptions(**body.chunking.model_dump()), window)
     check_defaults(services.settings, body.defaults)
 
 

@@ -1,10 +1,9 @@
 """Bodies of the collections routes."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import ConfigDict, Field
 
 from app.api.schemas import examples
 from app.api.schemas.search import SearchOptions
@@ -35,17 +34,6 @@ class ChunkingSettings(Request):
     size: Annotated[int, Field(ge=1, le=LARGEST_CHUNK, description="Longest chunk, in units")] = 1200
     overlap: Annotated[int, Field(ge=0, description="Units that a chunk repeats of the one before; below `size`")] = 0
     unit: Literal["characters", "tokens"] = "characters"
-
-    @model_validator(mode="after")
-    def check_overlap(self) -> Self:
-        """Refuse an overlap that would never advance."""
-        if self.overlap >= self.size:
-            raise PydanticCustomError(
-                "too_large",
-                "overlap {overlap} must be below size {size}",
-                {"member": "overlap", "overlap": self.overlap, "size": self.size},
-            )
-        return self
 
 
 class NormalisationSettings(Request):
