@@ -29,7 +29,7 @@ class Database:
         self._path = path
         self._engine = _engine(path)
         self._writing = self._engine.execution_options(immediate=True)
-        # SQLite lets waiting writers poll; within a process a lock wakes the next one at once, in turn.
+        # SQLite lets waiting writers poll, up to 100 ms apart; within a process a lock wakes the next one at once.
         self._turn = threading.Lock()
 
     def migrate(self) -> None:

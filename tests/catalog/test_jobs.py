@@ -233,6 +233,13 @@ def test_a_list_shows_what_was_asked_for_newest_first(
         jobs.list(None, limit=2, cursor="job_7")
 
 
+def test_jobs_are_counted_by_state(jobs: Jobs, enqueue: Enqueue, handbook: Collection) -> None:
+    for number in range(3):
+        enqueue(handbook, f"d{number}")
+    jobs.claim("one")
+    assert jobs.counts() == {"queued": 2, "running": 1, "succeeded": 0, "failed": 0, "cancelled": 0}
+
+
 def test_unfinished_jobs_and_their_originals_are_known(
     jobs: Jobs, enqueue: Enqueue, handbook: Collection, recipes: Collection
 ) -> None:
