@@ -15,7 +15,8 @@ from app.stores.port import Keys, Scope
 class IndexEntry:
     """A chunk as an index takes it: `terms` from our analyzer, and its vector (float32).
 
-    What the index does not want (`wants_terms`, `wants_vectors`) is empty.
+    What the index does not want (`wants_terms`, `wants_vectors`) is empty. The terms of one key never change: text that
+    changes gets a new key from the store.
     """
 
     chunk_key: int

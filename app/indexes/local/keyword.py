@@ -1,8 +1,8 @@
 """BM25 on disk with tantivy; one index per collection, shared by every process.
 
 Terms come from our analyzer and are joined by spaces, so tantivy's own tokenizer only splits them again. The revision
-stands in the index as a document without text (the marker), which each commit replaces: content and revision move
-together or not at all.
+stands in a file of its own, written after the content is committed. It is no document of the index, because BM25 would
+count it, and each of its dead predecessors, among the chunks.
 """
 
 import threading
@@ -20,10 +20,13 @@ from tantivy import DocAddress, IndexWriter, Occur, Query, Searcher
 from app.indexes.local.keyword_files import (
     DamagedIndex,
     Fields,
+    Stamp,
     commit_stamp,
     make_anew,
     open_files,
     raise_unless_damage,
+    read_revision,
+    write_revision,
 )
 from app.indexes.local.lock import WriteLock
 from app.indexes.port import Candidates, IndexEntry
@@ -42,7 +45,7 @@ _LONGEST_TIE = 8192
 class _View:
     """The index as of one commit; another `stamp` on disk tells that there is a newer one."""
 
-    stamp: tuple[int, int] | None
+    stamp: Stamp | None
     searcher: Searcher
     revision: int
     size: int
@@ -87,7 +90,7 @@ class TantivyKeywordIndex:
         view = self._view()
         if not view.size:
             return np.zeros(0, np.int64)
-        hits = view.searcher.search(self._any("present", [1]), view.size, count=False).hits
+        hits = view.searcher.search(self._any(self._fields.present, [1]), view.size, count=False).hits
         return np.sort(_column(view.searcher, "chunk", [address for _, address in hits]))
 
     def close(self) -> None:
@@ -110,11 +113,16 @@ class TantivyKeywordIndex:
                     writer.wait_merging_threads()
 
     def apply(self, upserts: Sequence[IndexEntry], deletes: Sequence[int], revision: int) -> None:
-        """Commit the changes together with the revision."""
+        """Commit the changes, then the revision; a chunk that is there already is left as it is."""
+        there = self._held(self._view(locked=True), [entry.chunk_key for entry in upserts])
+        missing = [entry for entry in upserts if entry.chunk_key not in there]
+        if not missing and not deletes:
+            write_revision(self._folder, revision)
+            return
         with self._commit(revision) as writer:
             # Deleting by a term takes the key for a signed integer and so finds nothing.
-            writer.delete_documents_by_query(self._any("chunk", [*deletes, *(entry.chunk_key for entry in upserts)]))
-            for entry in upserts:
+            writer.delete_documents_by_query(self._any("chunk", deletes))
+            for entry in missing:
                 writer.add_document(self._fields.chunk(entry))
 
     def replace(self, batches: Iterable[Sequence[IndexEntry]], revision: int) -> None:
@@ -175,6 +183,13 @@ class TantivyKeywordIndex:
     def _holds(self, term: str) -> Query:
         return Query.term_query(self._fields.schema, "text", term, index_option="freq")
 
+    def _held(self, view: _View, chunk_keys: Sequence[int]) -> set[int]:
+        """Return those of the chunks that the index holds."""
+        if not view.size or not chunk_keys:
+            return set()
+        hits = view.searcher.search(self._any("chunk", chunk_keys), len(chunk_keys), count=False).hits
+        return set(_column(view.searcher, "chunk", [address for _, address in hits]).tolist())
+
     def _any(self, field: str, values: Sequence[int]) -> Query:
         terms = [Query.term_query(self._fields.schema, field, value) for value in values]
         return Query.boolean_query([(Occur.Should, term) for term in terms])
@@ -195,19 +210,14 @@ class TantivyKeywordIndex:
         return self._shown
 
     def _look(self) -> _View:
-        # Taken before the reload: a commit in between is then seen at the next look.
+        # Both taken before the reload: content may be newer than they say, which the next look tells, never older.
         stamp = commit_stamp(self._folder)
+        revision = read_revision(self._folder)
         self._index.reload()
         searcher = self._index.searcher()
-        markers = [hit[1] for hit in searcher.search(Query.exists_query(self._fields.marker), 1, count=False).hits]
-        size = searcher.num_docs - len(markers)
-        return _View(
-            stamp=stamp,
-            searcher=searcher,
-            revision=int(_column(searcher, self._fields.marker, markers)[0]) if markers else 0,
-            size=size,
-            deleted=searcher.doc_freq("present", 1) - size,
-        )
+        size = searcher.num_docs
+        deleted = searcher.doc_freq(self._fields.present, 1) - size
+        return _View(stamp=stamp, searcher=searcher, revision=revision, size=size, deleted=deleted)
 
     @contextmanager
     def _commit(self, revision: int) -> Iterator[IndexWriter]:
@@ -227,13 +237,12 @@ class TantivyKeywordIndex:
         self._view(locked=True)
 
     def _finish(self, writer: IndexWriter, revision: int) -> None:
-        writer.delete_documents_by_query(Query.exists_query(self._fields.marker))
-        writer.add_document(self._fields.revision(revision))
         try:
             writer.commit()
         except ValueError as error:
             raise_unless_damage(error)
             raise DamagedIndex(f"the keyword index is damaged and will be built anew: {error}") from error
+        write_revision(self._folder, revision)
 
     def _new_writer(self) -> IndexWriter:
         # Opened again, because tantivy keeps its list of files in memory and other processes have written since:

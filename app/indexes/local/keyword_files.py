@@ -8,6 +8,7 @@ import shutil
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from tantivy import Document, Index, Schema, SchemaBuilder
 
@@ -15,10 +16,14 @@ from app.errors import FootnoteError, StorageFull, Unavailable
 from app.indexes.local.lock import WriteLock
 from app.indexes.port import IndexEntry
 
-FORMAT = 1
+FORMAT = 2
 """Raised whenever the fields or their meaning change; an index of another format is made anew."""
 
+REVISION_FILE = "revision"
+
 REPAIR_WAIT_SECONDS = 5.0
+
+Stamp: TypeAlias = tuple[tuple[int, int], tuple[int, int] | None]
 
 _SYSTEM_ERROR = re.compile(r"(?:os error |code: )(\d+)")
 
@@ -31,25 +36,23 @@ class DamagedIndex(Unavailable):
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The schema, and the name of the field that only the revision's document (the marker) has."""
+    """The schema, and the name of the field that is 1 in every chunk: its frequency counts deleted chunks too."""
 
     schema: Schema
-    marker: str
+    present: str
 
     @classmethod
     def of(cls, signature: str) -> "Fields":
         """Return the fields of an index whose terms were made by the analysis of this signature."""
         digest = hashlib.sha256(f"{FORMAT}/{signature}".encode()).hexdigest()[:16]
         # Format and analysis are in a field's name, so tantivy itself refuses an index of another one.
-        marker = f"revision_{digest}"
+        present = f"present_{digest}"
         builder = SchemaBuilder()
         builder.add_text_field("text", tokenizer_name="whitespace", index_option="freq")
         builder.add_unsigned_field("chunk", indexed=True, fast=True)
         builder.add_unsigned_field("document", indexed=True, fast=True)
-        # Is 1 in every chunk: the frequency of that term counts deleted chunks too.
-        builder.add_unsigned_field("present", indexed=True)
-        builder.add_unsigned_field(marker, indexed=True, fast=True)
-        return cls(builder.build(), marker)
+        builder.add_unsigned_field(present, indexed=True)
+        return cls(builder.build(), present)
 
     def chunk(self, entry: IndexEntry) -> Document:
         """Return the document of a chunk."""
@@ -58,20 +61,38 @@ class Fields:
         document.add_text("text", " ".join(entry.terms))
         document.add_unsigned("chunk", int(entry.chunk_key))
         document.add_unsigned("document", int(entry.document_key))
-        document.add_unsigned("present", 1)
-        return document
-
-    def revision(self, revision: int) -> Document:
-        """Return the marker: it has no text, so no search finds it and no frequency counts it."""
-        document = Document()
-        document.add_unsigned(self.marker, revision)
+        document.add_unsigned(self.present, 1)
         return document
 
 
-def commit_stamp(folder: Path) -> tuple[int, int] | None:
-    """Return what changes with every commit, for the price of one file's status; `None` without an index."""
+def commit_stamp(folder: Path) -> Stamp | None:
+    """Return what changes with every commit, for the price of two files' status; `None` without an index."""
+    content = _file_stamp(folder / "meta.json")
+    return None if content is None else (content, _file_stamp(folder / REVISION_FILE))
+
+
+def read_revision(folder: Path) -> int:
+    """Return the revision that the content has at least reached; 0 where none can be read."""
     try:
-        status = (folder / "meta.json").stat()
+        return int((folder / REVISION_FILE).read_text(encoding="ascii"))
+    except (FileNotFoundError, ValueError):
+        return 0
+
+
+def write_revision(folder: Path, revision: int) -> None:
+    """Say that the content, which is committed, has reached the revision.
+
+    The two do not move as one: a process killed in between leaves content that is ahead of its revision, and the
+    changes that are then followed again find their work done.
+    """
+    fresh = folder / f"{REVISION_FILE}.new"
+    fresh.write_text(str(revision), encoding="ascii")
+    fresh.replace(folder / REVISION_FILE)
+
+
+def _file_stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
     except FileNotFoundError:
         return None
     return status.st_ino, status.st_mtime_ns

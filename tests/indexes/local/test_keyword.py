@@ -247,10 +247,22 @@ class TestScopes:
         assert sorted(index.search(["common", "rare", "seldom"], 20, EVERYTHING).keys.tolist()) == [9, 10]
 
 
-def test_the_marker_of_the_revision_is_no_chunk(index: TantivyKeywordIndex) -> None:
-    write(index, entries([1], "7 1 revision"), revision=7)
-    for term in ("7", "1", "revision"):
-        assert found(index, term) == [1]
-    assert index.size() == 1
-    assert index.keys().tolist() == [1]
-    assert found(index, "7", Scope(np.array([0, 7], np.int64), None)) == []
+def test_many_commits_score_as_one_does(index: TantivyKeywordIndex, tmp_path: Path) -> None:
+    texts = {key: " ".join(["word"] * (key % 3 + 1) + ["other"] * (key % 5)) for key in range(1, 40)}
+    for key, text in texts.items():
+        write(index, entries([key], text), revision=key)
+    whole = TantivyKeywordIndex(tmp_path / "whole" / "keyword", "s")
+    write(whole, [entry for key, text in texts.items() for entry in entries([key], text)], revision=39)
+    one, other = (some.search(["word", "other"], 40, EVERYTHING) for some in (index, whole))
+    assert one.keys.tolist() == other.keys.tolist()
+    assert one.scores.tolist() == other.scores.tolist()
+
+
+def test_changes_that_are_followed_again_find_their_work_done(index: TantivyKeywordIndex, tmp_path: Path) -> None:
+    write(index, entries([1, 2]), revision=2)
+    (tmp_path / "index" / "keyword" / "revision").write_text("1")
+    before = index.search(["word"], 10, EVERYTHING)
+    assert index.revision() == 1
+    write(index, entries([2]), revision=2)
+    after = index.search(["word"], 10, EVERYTHING)
+    assert (index.revision(), after.scores.tolist()) == (2, before.scores.tolist())
