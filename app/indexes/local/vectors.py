@@ -62,11 +62,15 @@ class ExactRows:
 
     def nearest(self, query: Floats, limit: int, documents: Keys | None) -> Found:
         """Return the chunks of the greatest inner product among the documents' (`None` for all), in no order."""
-        keys, scores = self.keys, self.vectors @ query
-        if documents is not None:
-            inside = np.isin(self.documents, documents)
-            keys, scores = keys[inside], scores[inside]
-        return best(keys, scores, limit)
+        if documents is None:
+            return best(self.keys, _products(self.vectors, query), limit)
+        inside = np.isin(self.documents, documents)
+        # Copying a few rows is faster than multiplying all of them, and copying most is not.
+        if 4 * np.count_nonzero(inside) < len(self):
+            scores = _products(self.vectors[inside], query)
+        else:
+            scores = _products(self.vectors, query)[inside]
+        return best(self.keys[inside], scores, limit)
 
 
 class QuantisedRows:
@@ -137,6 +141,14 @@ class QuantisedRows:
         faiss.omp_set_num_threads(1)
         products, rows = self._index.search(np.rint(scaled / unit)[np.newaxis], limit, params=parameters)
         return self.keys[rows[0]], products[0] * np.float32(unit) + self.offset @ query
+
+
+def _products(vectors: Floats, query: Floats) -> Floats:
+    # numpy would wake BLAS threads for it, and wait for them 20 ms where the processor is busy.
+    products = np.empty(len(vectors), np.float32)
+    pointers = [faiss.swig_ptr(array) for array in (products, query, vectors)]
+    faiss.fvec_inner_products_ny(*pointers, vectors.shape[1], len(vectors))  # type: ignore[attr-defined]
+    return products
 
 
 def best(keys: Keys, scores: Floats, limit: int) -> Found:
