@@ -1,0 +1,64 @@
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+
+def test_a_job_tells_how_it_went(admin: TestClient, collection: str, put: Callable[..., Any]) -> None:
+    put(collection, "d", "some words")
+    (job,) = admin.get("/v1/jobs", params={"collection": collection}).json()["data"]
+    assert admin.get(f"/v1/jobs/{job['id']}").json() == job
+    assert (job["kind"], job["collection"], job["document_id"]) == ("ingest", collection, "d")
+    assert (job["state"], job["attempt"], job["error"]) == ("succeeded", 1, None)
+    assert {"load", "embed", "write", "index"} <= {stage["name"] for stage in job["stages"]}
+    assert job["created_at"] <= job["started_at"] <= job["finished_at"]
+    assert job["result"]["outcome"] == "created"
+
+
+def test_jobs_are_listed_by_collection_document_and_state(
+    admin: TestClient, collection: str, put: Callable[..., Any]
+) -> None:
+    for name in ("a", "b", "c"):
+        put(collection, name, f"words of {name}")
+    wanted = {"collection": collection, "limit": 2}
+    first = admin.get("/v1/jobs", params=wanted).json()
+    rest = admin.get("/v1/jobs", params=wanted | {"cursor": first["next_cursor"]}).json()
+    assert [job["document_id"] for job in first["data"] + rest["data"]] == ["c", "b", "a"]
+    of_b = admin.get("/v1/jobs", params={"collection": collection, "document_id": "b"}).json()["data"]
+    assert [job["document_id"] for job in of_b] == ["b"]
+    assert admin.get("/v1/jobs", params={"collection": collection, "state": "failed"}).json()["data"] == []
+    assert admin.get("/v1/jobs", params={"collection": "none"}).status_code == 404
+
+
+def test_a_job_that_waits_is_cancelled_and_its_document_can_be_retried(
+    started: Callable[..., TestClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = started()
+    jobs = type(client.app.state.services.jobs)  # type: ignore[attr-defined]
+    client.put("/v1/collections/c", json={})
+    with monkeypatch.context() as patched:
+        patched.setattr(jobs, "claim", lambda *_: None)
+        queued = client.put("/v1/collections/c/documents/d", json={"text": "some words"})
+        cancelled = client.delete(queued.headers["Location"])
+        assert (cancelled.status_code, cancelled.json()["state"]) == (200, "cancelled")
+        waited = client.put("/v1/collections/c/documents/e", json={"text": "x y z"}, headers={"Prefer": "wait=0"})
+        assert (waited.status_code, waited.headers["Preference-Applied"]) == (202, "wait=0")
+    retried = client.post("/v1/collections/c/documents/d/retry", headers={"Prefer": "wait=30"})
+    assert (retried.status_code, retried.json()["outcome"]) == (201, "created")
+
+
+def test_a_job_that_is_not_there_is_not_found(admin: TestClient) -> None:
+    assert admin.get("/v1/jobs/job_none").status_code == 404
+    assert admin.delete("/v1/jobs/job_none").status_code == 404
+
+
+def test_a_search_key_may_not_look_at_jobs(
+    admin: TestClient, collection: str, put: Callable[..., Any], key_for: Callable[..., TestClient]
+) -> None:
+    put(collection, "d", "some words")
+    (job,) = admin.get("/v1/jobs", params={"collection": collection}).json()["data"]
+    client = key_for("search", collection)
+    for refused in (client.get("/v1/jobs"), client.get(f"/v1/jobs/{job['id']}"), client.delete(f"/v1/jobs/{job['id']}")):
+        assert (refused.status_code, refused.json()["code"]) == (403, "insufficient_scope")
+        assert refused.json()["needed_role"] == "ingest"
