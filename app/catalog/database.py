@@ -1,7 +1,6 @@
 """Open the catalog's database, bring it to head, and hand out transactions."""
 
 import os
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ from filelock import FileLock
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import OperationalError
 
+from app.catalog.turn import Turn
 from app.errors import StorageFull, StoreBusy
 from app.stores.migration import migrate, needs_migration
 
@@ -29,8 +29,8 @@ class Database:
         self._path = path
         self._engine = _engine(path)
         self._writing = self._engine.execution_options(immediate=True)
-        # SQLite lets waiting writers poll, up to 100 ms apart; within a process a lock wakes the next one at once.
-        self._turn = threading.Lock()
+        # SQLite lets waiting writers poll, up to 100 ms apart; within a process the next one is woken at once.
+        self._turn = Turn()
 
     def migrate(self) -> None:
         """Create the file if need be (mode 0600) and bring it to head, one process at a time."""
