@@ -68,7 +68,6 @@ _NOT_READ = {
 }
 _NOT_READ_DECLARED = {"message/rfc822": _NOT_READ[".eml"], "application/rtf": _NOT_READ[".rtf"]}
 _MAGIC = (
-    (b"{\\rtf", _NOT_READ[".rtf"]),
     (b"\x89PNG\r\n\x1a\n", "a PNG image"),
     (b"\xff\xd8\xff", "a JPEG image"),
     (b"GIF8", "a GIF image"),
@@ -143,16 +142,23 @@ def _by_content(path: Path, head: bytes, extension: str, claimed: str | None) ->
         return _ole(path, claimed)
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return _zip(path, extension)
-    for magic, what in _MAGIC:
-        if head.startswith(magic):
-            raise _unsupported(what)
-    if head[4:8] == b"ftyp" or head[:4] in (b"RIFF", b"OggS") or head.startswith(b"ID3"):
-        raise _unsupported("an audio, video or image file")
+    if head.startswith(b"{\\rtf"):
+        raise _unsupported(_NOT_READ[".rtf"])
+    if _is_binary(head, None):
+        _refuse_by_magic(head)
     if _is_binary(head, claimed):
         if claimed in (PDF, DOCX):
             raise DamagedDocument(f"the file is named or declared as {claimed}, but its content is something else")
         raise _unsupported("a binary file of an unknown kind")
     return None
+
+
+def _refuse_by_magic(head: bytes) -> None:
+    for magic, what in _MAGIC:
+        if head.startswith(magic):
+            raise _unsupported(what)
+    if head[4:8] == b"ftyp" or head[:4] in (b"RIFF", b"OggS") or head.startswith(b"ID3"):
+        raise _unsupported("an audio, video or image file")
 
 
 def _ole(path: Path, claimed: str | None) -> str:

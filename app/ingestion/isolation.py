@@ -18,7 +18,7 @@ from app.errors import DamagedDocument, DocumentLimitExceeded, FootnoteError, Un
 from app.ingestion.port import LoadLimits, Prepared, PrepareRequest
 from app.ingestion.transfer import DEFECT, HEADER, LARGEST_FRAME, Frame, Receiver, request_frame
 
-IDLE_SECONDS = 30.0
+IDLE_SECONDS = 15.0
 MAX_DOCUMENTS = 200
 MAX_RESIDENT_BYTES = 400_000_000
 _READ_SIZE = 1 << 20

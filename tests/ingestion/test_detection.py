@@ -54,6 +54,7 @@ def detected(tmp_path: Path):
         (b"1\n00:00:01 --> 00:00:02\nHi\n", "a.srt", None, TEXT),
         (b"def f(): pass\n", "a.py", None, TEXT),
         (b"hello", None, "application/octet-stream", TEXT),
+        (b"GIF89a is an image format of 1989.", None, None, TEXT),
         (b"with\0a few\0NULs", None, "text/plain", TEXT),
         ("今天讨论了部署方案".encode("utf-16-le"), "a.txt", None, TEXT),
         (b'{"a": 1}', None, "text/plain", TEXT),

@@ -83,7 +83,7 @@ class Package:
             return None
         except RuntimeError as error:
             raise PasswordRequired("the document's ZIP container is encrypted") from error
-        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError) as error:
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError) as error:
             raise DamagedDocument(f"the part {name} of the document cannot be unpacked") from error
         self._bytes_left -= len(data)
         if self._bytes_left < 0:
@@ -107,7 +107,7 @@ def _decrypted(data: bytes, password: str | None) -> bytes:
         raise PasswordRequired("the document is encrypted", hint="send its password in X-Document-Password")
     try:
         import msoffcrypto  # type: ignore[import-untyped]
-        from msoffcrypto.exceptions import DecryptionError, InvalidKeyError  # type: ignore[import-untyped]
+        from msoffcrypto.exceptions import InvalidKeyError  # type: ignore[import-untyped]
     except ImportError as error:
         raise MissingExtra("encrypted Office files need the package msoffcrypto-tool") from error
     decrypted = io.BytesIO()
@@ -119,7 +119,7 @@ def _decrypted(data: bytes, password: str | None) -> bytes:
         raise PasswordRequired(
             "the password does not open the document", code="password_wrong", hint="send another password"
         ) from error
-    except DecryptionError as error:
+    except Exception as error:
         raise DamagedDocument("the encrypted document cannot be decrypted") from error
     return decrypted.getvalue()
 

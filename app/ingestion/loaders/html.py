@@ -9,7 +9,7 @@ from app.domain import Extraction
 from app.errors import EmptyDocument
 from app.ingestion.loaders.canonical import Assembly, on_one_line
 from app.ingestion.loaders.charset import charset_parameter, declared_in_markup, decode
-from app.ingestion.loaders.html_rendering import render
+from app.ingestion.loaders.html_rendering import render, storable
 from app.ingestion.port import Source
 
 MEDIA_TYPES = ("text/html",)
@@ -147,10 +147,10 @@ def _remove(element: etree._Element) -> None:
     parent = element.getparent()
     if parent is None:
         return
-    tail = " " + (element.tail or "")
+    tail = " " + storable(element.tail)
     before = element.getprevious()
     if before is not None:
-        before.tail = (before.tail or "") + tail
+        before.tail = storable(before.tail) + tail
     else:
-        parent.text = (parent.text or "") + tail
+        parent.text = storable(parent.text) + tail
     parent.remove(element)

@@ -18,8 +18,14 @@ _LINE_BREAK = "\v"
 _SPACE = re.compile(r"[ \t\n\r\f]+")
 _SPACE_AT_BREAK = re.compile(r" *\v[ \v]*")
 _LIST_MARK = re.compile(r"[-*•‣·▪◦●○■–—]|\(?\w{1,4}[.)]")
+_NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _MAX_DEPTH = 200
 _MOSTLY_EMPTY = 0.4
+
+
+def storable(text: str | None) -> str:
+    """Return text that an element takes: character references may have put controls into a page."""
+    return _NOT_IN_XML.sub("", text or "")
 
 
 def render(content: etree._Element, assembly: Assembly) -> list[Heading]:
@@ -117,7 +123,7 @@ class _Rendering:
 
 def _preformatted(element: etree._Element) -> str:
     for line_break in element.iter("br"):
-        line_break.tail = "\n" + (line_break.tail or "")
+        line_break.tail = "\n" + storable(line_break.tail)
     return "".join(element.itertext()).strip("\n")
 
 
@@ -150,6 +156,6 @@ def _joined(rows: list[list[str]]) -> Iterator[str]:
 def _cell(cell: etree._Element) -> str:
     for element in cell.iterdescendants():
         if element.tag in _BLOCKS or element.tag == "br":
-            element.text = (" - " if element.tag == "li" else " ") + (element.text or "")
-            element.tail = " " + (element.tail or "")
+            element.text = (" - " if element.tag == "li" else " ") + storable(element.text)
+            element.tail = " " + storable(element.tail)
     return on_one_line("".join(cell.itertext()))

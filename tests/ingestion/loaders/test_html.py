@@ -81,6 +81,12 @@ def test_the_charset_is_found(load, data: bytes) -> None:
     assert "客户" in load(data, "a.html").text
 
 
+def test_controls_and_references_to_them_do_no_harm(load) -> None:
+    body = "<p>a\x01b&#2;c<script>x</script>\x03</p><table><tr><td>d&#4;<br>\x05e</td><td>f</td></tr></table>"
+
+    assert "f" in load(page(body), "a.html").text
+
+
 def test_deep_nesting_ends(load) -> None:
     assert "deep" in load(page("<div>" * 1500 + "deep" + "</div>" * 1500), "a.html").text
 

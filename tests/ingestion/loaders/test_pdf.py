@@ -143,6 +143,27 @@ def _give_appearance(writer: PdfWriter, content: bytes) -> None:
     annotation[NameObject("/AP")] = DictionaryObject({NameObject("/N"): writer._add_object(form)})
 
 
+def test_a_form_that_only_xfa_describes_is_read(load, make_pdf) -> None:
+    from pypdf.generic import ArrayObject, BooleanObject, DictionaryObject, NameObject, StreamObject, TextStringObject
+
+    writer = PdfWriter(clone_from=PdfReader(io.BytesIO(make_pdf(["Please wait..."]))))
+    packets = ArrayObject()
+    for name, packet in (
+        ("template", "<template xmlns='t'><field><caption><text>Your name</text></caption></field></template>"),
+        ("datasets", "<d:datasets xmlns:d='d'><form><name>Ann Müller</name><empty/></form></d:datasets>"),
+    ):
+        stream = StreamObject()
+        stream.set_data(packet.encode())
+        packets.extend([TextStringObject(name), writer._add_object(stream)])
+    form = DictionaryObject({NameObject("/Fields"): ArrayObject(), NameObject("/XFA"): packets})
+    writer.root_object[NameObject("/AcroForm")] = form
+    writer.root_object[NameObject("/NeedsRendering")] = BooleanObject(True)
+    out = io.BytesIO()
+    writer.write(out)
+
+    assert load(out.getvalue(), "a.pdf").text == "Please wait...\n\nYour name\nname: Ann Müller"
+
+
 def test_fonts_that_are_named_but_not_carried_are_read_also_downwards(load) -> None:
     for writing, text in (("H", KATAKANA), ("V", KATAKANA)):
         assert load(_japanese(writing), f"{writing}.pdf").text == text
