@@ -2,13 +2,15 @@ import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.errors import InvalidRequest
 from app.indexes.analysis import LONGEST_TERM, Analyzer
 
 ANALYZER = Analyzer()
+
+LAW = settings(deadline=None)
 
 ANY_TEXT = st.text(max_size=200) | st.text(
     alphabet="aA1 .,-'’_+#éß𝒜ﬃ½㎏中文部署がｶﾞは한글ไทยпривётαβמָשِم\u0301\u200d\ufe0f🇫🇮👩🏽\n\t\u3000", max_size=80
@@ -20,6 +22,7 @@ def finds(query: str, text: str) -> bool:
     return bool(asked) and set(asked) <= set(ANALYZER.terms(text))
 
 
+@LAW
 @given(ANY_TEXT)
 def test_every_text_gives_short_terms_without_white_space(text):
     for term in ANALYZER.terms(text):
@@ -27,6 +30,7 @@ def test_every_text_gives_short_terms_without_white_space(text):
         assert term.split() == [term]
 
 
+@LAW
 @given(ANY_TEXT)
 def test_a_query_asks_for_nothing_that_the_same_text_is_not_indexed_under(text):
     text = unicodedata.normalize("NFC", text)
@@ -36,6 +40,7 @@ def test_a_query_asks_for_nothing_that_the_same_text_is_not_indexed_under(text):
     assert bool(asked) == bool(ANALYZER.terms(text))
 
 
+@LAW
 @given(ANY_TEXT)
 def test_terms_with_offsets_are_the_terms_and_each_lies_inside_the_text(text):
     located = ANALYZER.terms_with_offsets(text)
@@ -43,6 +48,7 @@ def test_terms_with_offsets_are_the_terms_and_each_lies_inside_the_text(text):
     assert all(0 <= start < end <= len(text) for _, start, end in located)
 
 
+@LAW
 @given(ANY_TEXT)
 def test_what_was_met_before_changes_nothing(text):
     fresh = Analyzer()

@@ -73,13 +73,14 @@ def _stands_alone(text: str, heading: Heading, end: int) -> bool:
 
 
 def _with_blocks(found: Iterable[Section], blocks: Sequence[Block]) -> Iterator[tuple[Section, list[Block]]]:
-    """Pair each section with the blocks inside it; both are in the order of the text."""
+    """Pair each section with the blocks that lie inside it; both are in the order of the text."""
     place = 0
     for section in found:
         first = place
         while place < len(blocks) and blocks[place].start < section.end:
             place += 1
-        yield section, list(blocks[first:place])
+        # A loader may find a heading where the parser of blocks, which knows tables, finds none.
+        yield section, [b for b in blocks[first:place] if section.start <= b.start and b.end <= section.end]
 
 
 def _cut_section(text: str, section: Section, blocks: Sequence[Block], limits: ChunkLimits) -> Iterator[Piece]:

@@ -18,11 +18,6 @@ def check_chunking(options: ChunkingOptions, window_tokens: int) -> None:
             hint=f"did you mean {nearest[0]}?" if nearest else None,
             errors=[_wrong("strategy", "unknown_field", f"must be one of {', '.join(CHUNKERS)}")],
         )
-    if options.unit not in ("characters", "tokens"):
-        raise UnknownField(
-            f"chunks are not measured in {options.unit!r}",
-            errors=[_wrong("unit", "unknown_field", "must be characters or tokens")],
-        )
     wrong = _wrong_size(options, window_tokens)
     if wrong is not None:
         raise InvalidRequest(f"chunking {wrong.pointer.rpartition('/')[2]} {wrong.detail}", errors=[wrong])

@@ -57,14 +57,16 @@ def _overlap_start(text: str, before: Piece, start: int) -> int:
     start = max(before.start + 1, start)
     word = _WORD_START.search(text, start, (start + before.end) // 2)
     start = word.start() if word else start
-    while start < before.end and _continues(text, start):
+    while start < before.end and not _can_begin(text, start):
         start += 1
     return start
 
 
-def _continues(text: str, place: int) -> bool:
+def _can_begin(text: str, place: int) -> bool:
     character = text[place]
-    return unicodedata.category(character)[0] == "M" or _JOINER in (character, text[place - 1])
+    if character.isspace() or unicodedata.category(character)[0] == "M":
+        return False
+    return _JOINER not in (character, text[place - 1])
 
 
 def to_chunks(extraction: Extraction, pieces: Iterable[tuple[Piece, tuple[str, ...]]]) -> Iterator[Chunk]:
