@@ -31,8 +31,8 @@ SAME_SHARE = 0.8
 class RankedSentence:
     """A sentence's place in the evidence; `score` orders this ranking, `strength` compares across questions.
 
-    `strength` is the share of the question's weighted terms that the sentence holds (0 to 1) and twice its relative
-    cosine; without an embedder, twice the share.
+    `strength` is the share of the question's weighted terms that the sentence holds (0 to 1), plus the larger of that
+    share and twice its relative cosine.
     """
 
     place: int
@@ -75,14 +75,14 @@ def rank_sentences(question: str, evidence: Evidence, term_weights: Mapping[str,
     coverage = evidence.coverage_in_context(weights, places)
     ranks = np.array([-evidence.sentences[place].source for place in places], np.float64)
     scores = _spread(words[places]) / 2 + PASSAGE_RANK_SHARE * _spread(ranks)
+    cosines = np.zeros(len(places))
     failure = None
     try:
         cosines = evidence.question_cosines(question, places)
-        scores += _spread(cosines) / 2
-        strengths = coverage + 2 * cosines
     except (Unavailable, UpstreamRejected) as error:
         failure = error
-        strengths = 2 * coverage
+    scores += _spread(cosines) / 2
+    strengths = coverage + np.maximum(coverage, 2 * cosines)
     order = np.argsort(-scores, kind="stable")
     return Ranking(tuple(RankedSentence(places[at], float(scores[at]), float(strengths[at])) for at in order), failure)
 

@@ -1,0 +1,106 @@
+"""A collection of real parts to search: SQLite, tantivy, faiss and the hashed embedder, in a temporary folder."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.domain import Chunk
+from app.errors import FootnoteError
+from app.indexes.analysis import Analyzer
+from app.indexes.opening import OpenCollection, OpenCollections
+from app.indexes.registry import create_index
+from app.inference.embedders.hashed import HashedEmbedder
+from app.inference.port import Embedder
+from app.retrieval.plan import build_plan
+from app.retrieval.search import SearchResult, search
+from app.settings import Settings
+from app.stores.port import PreparedDocument
+from app.stores.registry import create_store
+
+
+class FailingEmbedder(HashedEmbedder):
+    """The hashed embedder until `failure` is set; counts its calls."""
+
+    def __init__(self) -> None:
+        self.failure: FootnoteError | None = None
+        self.calls = 0
+
+    def embed_queries(self, texts: Sequence[str]) -> Any:
+        self.calls += 1
+        if self.failure:
+            raise self.failure
+        return super().embed_queries(texts)
+
+
+class Shelf:
+    """An open collection called `shelf`, with documents put straight into its store."""
+
+    def __init__(self, opened: OpenCollection, embedder: FailingEmbedder) -> None:
+        self.opened = opened
+        self.embedder = embedder
+        self.settings = Settings()
+
+    def put(self, document_id: str, *texts: str, embedder: Embedder | None = None, **metadata: Any) -> None:
+        """Put a ready document of one chunk per text."""
+        embedder = embedder or HashedEmbedder()
+        store = self.opened.store
+        store.set_embedding_space(embedder.space)
+        registration = store.register_document(
+            document_id, title=document_id, metadata=metadata, media_type="text/plain", filename=None
+        )
+        whole = "\n".join(texts)
+        starts = [sum(len(text) + 1 for text in texts[:place]) for place in range(len(texts))]
+        digest = hashlib.sha256(whole.encode()).hexdigest()
+        store.replace_document(
+            PreparedDocument(
+                id=document_id,
+                registration=registration,
+                etag=digest,
+                title=document_id,
+                metadata=metadata,
+                source_type="text",
+                media_type="text/plain",
+                filename=None,
+                content_hash=digest,
+                settings_hash="",
+                text=whole,
+                pages=(),
+                extraction={},
+                warnings=(),
+                expires_at=None,
+                chunks=[
+                    Chunk(ordinal, start, start + len(text), text, len(text))
+                    for ordinal, (start, text) in enumerate(zip(starts, texts, strict=True))
+                ],
+                vectors=embedder.embed_passages(texts),
+            )
+        )
+
+    def search(self, query: str, embedder: Embedder | None = None, **options: Any) -> SearchResult:
+        """Search with the options of `build_plan`."""
+        plan = build_plan(query, self.settings, **options)
+        return search(self.opened, embedder or self.embedder, "shelf", plan)
+
+    def find(self, query: str, **options: Any) -> list[str]:
+        """Return the ids of the documents found, best first."""
+        return [passage.document_id for passage in self.search(query, **options).passages]
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Iterator[Shelf]:
+    analyzer = Analyzer()
+    pool = OpenCollections(
+        tmp_path / "collections",
+        open_store=partial(create_store, settings=Settings(data=tmp_path)),
+        open_index=partial(create_index, signature=analyzer.signature),
+        analyzer=analyzer,
+        limit=1,
+    )
+    pool.create("shelf")
+    with pool.get("shelf") as opened:
+        yield Shelf(opened, FailingEmbedder())
+    pool.close()
