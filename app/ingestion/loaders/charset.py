@@ -83,6 +83,8 @@ _IDEOGRAPHIC = {
 """The lead bytes under which each national standard keeps its everyday characters."""
 _ORDINARY = frozenset(string.printable)
 _COST_OF_ASCII = 3.7
+_COST_OF_CAPITAL = 0.7
+_COST_OF_STRAY = 4.0
 _SAMPLE_BYTES = 32_768
 _UNLIKELY_COST = 11.5
 _MARGIN = 1.0
@@ -93,6 +95,7 @@ _DECLARATION = re.compile(
 _SCRIPT_CHANGE = re.compile(r"[A-Za-z](?=[^\W\x00-\x7f])|[^\W\x00-\x7f](?=[A-Za-z])")
 _LONE_LETTER = re.compile(r"(?<![^\W\x00-\x7f])[^\W\x00-\x7f](?![^\W\x00-\x7f])")
 _DECLARATION_BYTES = 16_384
+_HINT = "save the file as UTF-8, or name its charset in the Content-Type"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +140,7 @@ def _marked(data: bytes, encoding: str) -> Decoded:
 def _strict(data: bytes, encoding: str) -> str | None:
     try:
         return data.decode(encoding)
-    except (UnicodeDecodeError, LookupError):
+    except (UnicodeError, LookupError):
         return None
 
 
@@ -211,9 +214,6 @@ def _likeliest(data: bytes) -> Decoded:
     raise UndecodableText(_where_it_breaks(data, guesses[0].encoding), hint=_HINT)
 
 
-_HINT = "save the file as UTF-8, or name its charset in the Content-Type"
-
-
 def _is_mostly_utf8(sample: bytes) -> bool:
     above_ascii = sum(byte > 0x7F for byte in sample)
     kept = sum(byte > 0x7F for byte in sample.decode("utf-8", "ignore").encode())
@@ -252,9 +252,10 @@ def _judge(sample: bytes, encoding: str, language: str, rarity: float) -> _Guess
     cost_of_letters = sum(n * _cost(letter, language) for letter, n in counts.items() if letter not in _ORDINARY)
     cost_of_rest = ordinary * _COST_OF_ASCII
     if language in _IDEOGRAPHIC:
-        cost_of_rest += 1.0 * len(_SCRIPT_CHANGE.findall(text))
+        cost_of_rest += len(_SCRIPT_CHANGE.findall(text))
     elif language not in _LATIN:
-        cost_of_rest += 3.0 * (len(_SCRIPT_CHANGE.findall(text)) + len(_LONE_LETTER.findall(text)))
+        # An alphabet's letters stand in words of their own, hardly ever alone or inside a Latin word.
+        cost_of_rest += _COST_OF_STRAY * (len(_SCRIPT_CHANGE.findall(text)) + len(_LONE_LETTER.findall(text)))
     return _Guess(encoding, rarity + cost_of_letters + cost_of_rest, letters, cost_of_letters / max(letters, 1))
 
 
@@ -265,10 +266,11 @@ def _cost(letter: str, language: str) -> float:
     Ideographs and syllables follow Zipf's law by rank, letters of an alphabet fall off exponentially.
     """
     rank = _ranks(language).get(letter.lower())
+    if rank is not None and language in _IDEOGRAPHIC:
+        return math.log((rank + 12) * math.log((len(_ranks(language)) + 12) / 12)) + 0.1
     if rank is not None:
-        if language in _IDEOGRAPHIC:
-            return math.log((rank + 12) * math.log((len(_ranks(language)) + 12) / 12)) + 0.1
-        return 2.3 + rank / 9 + _LATIN.get(language, 0.0) + (0.7 if letter.isupper() else 0.0)
+        among_ascii = _LATIN.get(language, 0.0) if letter.isalpha() else 0.0
+        return 2.3 + rank / 9 + among_ascii + (_COST_OF_CAPITAL if letter.isupper() else 0.0)
     if letter == "\ufffd" or unicodedata.category(letter) in {"Cc", "Cn", "Co", "Cs"}:
         return 18.0
     if "\u3000" <= letter <= "\u303f" or "\uff01" <= letter <= "\uff60":

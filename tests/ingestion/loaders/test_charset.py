@@ -95,8 +95,9 @@ def test_a_named_charset_that_does_not_fit_is_not_believed() -> None:
     assert decode(JAPANESE.encode("cp932"), "euc-jp").text == JAPANESE
 
 
-def test_an_unknown_named_charset_is_not_believed() -> None:
-    assert decode(CHINESE.encode("gbk"), "no-such-charset").text == CHINESE
+@pytest.mark.parametrize("named", ["no-such-charset", "undefined", "idna", "zip", "base64", "utf-7", "\u5ba2"])
+def test_a_named_charset_that_is_none_is_not_believed(named: str) -> None:
+    assert decode(CHINESE.encode("gbk"), named).text == CHINESE
 
 
 def test_lone_surrogates_in_utf_8_are_decoded_for_removal() -> None:
