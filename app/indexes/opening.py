@@ -204,10 +204,15 @@ class OpenCollections:
     def _open(self, collection_id: str, folder: Path) -> OpenCollection:
         store = self._open_store(folder)
         try:
-            return OpenCollection(collection_id, folder, store, self._open_index(folder), self._analyzer)
+            opened = OpenCollection(collection_id, folder, store, self._open_index(folder), self._analyzer)
+            for index in opened.index.followers():
+                # The store was restored to an earlier state; once it has written as much again, nothing would tell.
+                if index.revision() > store.revision():
+                    sync.rebuild(index, store, self._analyzer)
         except BaseException:
             store.close()
             raise
+        return opened
 
     def _forget(self, collection_id: str) -> None:
         with self._lock:

@@ -54,7 +54,10 @@ class Follower(Protocol):
         ...
 
     def apply(self, upserts: Sequence[IndexEntry], deletes: Sequence[int], revision: int) -> None:
-        """Make one batch of changes visible together with the revision it reaches, durably or not at all."""
+        """Write one batch of changes, and the revision it reaches last of all or with them.
+
+        After a crash in between the batch is applied again, which must change nothing more.
+        """
         ...
 
     def replace(self, batches: Iterable[Sequence[IndexEntry]], revision: int) -> None:
@@ -96,7 +99,7 @@ class KeywordIndex(Follower, Protocol):
         ...
 
     def document_frequencies(self, terms: Sequence[str]) -> list[int]:
-        """Return in how many chunks each term occurs."""
+        """Return in how many chunks each term occurs: 0 only for none, and near the truth for many."""
         ...
 
     def size(self) -> int:

@@ -126,7 +126,10 @@ class TantivyKeywordIndex:
                 writer.add_document(self._fields.chunk(entry))
 
     def replace(self, batches: Iterable[Sequence[IndexEntry]], revision: int) -> None:
-        """Commit these entries as the whole content."""
+        """Commit these entries as the whole content, then the revision."""
+        if revision < self._view(locked=True).revision:
+            # Of a store that was restored: content of this revision must never be taken for the later one's.
+            write_revision(self._folder, 0)
         with self._commit(revision) as writer:
             # `delete_all_documents` would let files go that other processes still read until the commit.
             writer.delete_documents_by_query(Query.all_query())
@@ -178,7 +181,7 @@ class TantivyKeywordIndex:
         if frequency <= _COUNTED_FREQUENCY:
             result = view.searcher.search(self._holds(term), 1, count=True)
             return int(result.count)  # type: ignore[attr-defined]  # missing from the package's stubs
-        return round(frequency * view.size / (view.size + view.deleted))
+        return min(view.size, max(1, round(frequency * view.size / (view.size + view.deleted))))
 
     def _holds(self, term: str) -> Query:
         return Query.term_query(self._fields.schema, "text", term, index_option="freq")
