@@ -8,6 +8,7 @@ from fastapi import Depends, Path, Request, Security
 from fastapi.security import HTTPBearer
 
 from app.bootstrap import Services
+from app.catalog.api_keys import ApiKey
 from app.catalog.collections import Collection
 from app.catalog.jobs import Job
 from app.catalog.principal import Principal, Role
@@ -95,6 +96,23 @@ def visible_job(services: Services, principal: Principal, job_id: str) -> Job:
     return job
 
 
+def visible_key(services: Services, principal: Principal, key_id: str) -> ApiKey:
+    """Return the key, or raise the `NotFound` that tells nothing of other tenants."""
+    key = services.api_keys.get(key_id)
+    if key is None or not all(principal.may_see(collection_id) for collection_id in key.collection_ids):
+        raise NotFound(f"there is no key {key_id[:100]!r}")
+    check_manages_keys(principal)
+    return key
+
+
+def check_manages_keys(principal: Principal) -> None:
+    """Raise `InsufficientScope` for a key that is no owner's, or that does not see all of its collections."""
+    check_role(principal, Role.OWNER)
+    # Any key it made, or whose secret it replaced, could see more than it does itself.
+    if principal.filter is not None:
+        raise InsufficientScope("a key with a filter manages no keys", hint="use an owner's key without a filter")
+
+
 def check_role(principal: Principal, needed: Role) -> None:
     """Raise `InsufficientScope` that names both roles."""
     if not principal.role.allows(needed):
@@ -109,6 +127,4 @@ SearchAccess = Annotated[Access, Depends(require(Role.SEARCH))]
 AskAccess = Annotated[Access, Depends(require(Role.ASK))]
 IngestAccess = Annotated[Access, Depends(require(Role.INGEST))]
 OwnerAccess = Annotated[Access, Depends(require(Role.OWNER))]
-IngestPrincipal = Annotated[Principal, Depends(require_role(Role.INGEST))]
-OwnerPrincipal = Annotated[Principal, Depends(require_role(Role.OWNER))]
 AdminPrincipal = Annotated[Principal, Depends(require_role(Role.ADMIN))]

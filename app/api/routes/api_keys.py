@@ -7,15 +7,20 @@ from fastapi import APIRouter, Path, Response
 from starlette.concurrency import run_in_threadpool
 
 from app.api.declared import keyed
-from app.api.dependencies import CurrentServices, OwnerPrincipal, visible_collection
+from app.api.dependencies import (
+    CurrentPrincipal,
+    CurrentServices,
+    check_manages_keys,
+    visible_collection,
+    visible_key,
+)
 from app.api.idempotency import IdempotencyKey, answered_once
 from app.api.replies import DEFAULT_LIMIT, Cursor, Limit, reply
 from app.api.schemas.api_keys import ApiKeyList, ApiKeyReply, ApiKeyRequest, NewApiKeyReply, RotateRequest
 from app.api.strict_route import StrictRoute
 from app.bootstrap import Services
 from app.catalog.api_keys import ApiKey
-from app.catalog.principal import Principal, Role
-from app.errors import InsufficientScope, NotFound
+from app.catalog.principal import Role
 from app.stores.filters import parse_filter
 
 router = APIRouter(prefix="/v1/keys", route_class=StrictRoute, tags=["keys"])
@@ -32,15 +37,15 @@ KeyId = Annotated[str, Path(description="The key's id", examples=["key_5d1c"])]
     responses=keyed(403, 404, 409, 413, 415, 507),
 )
 async def create_key(
-    services: CurrentServices, principal: OwnerPrincipal, body: ApiKeyRequest, idempotency: IdempotencyKey
+    services: CurrentServices, principal: CurrentPrincipal, body: ApiKeyRequest, idempotency: IdempotencyKey
 ) -> Response:
     """Answer the key with its secret, which is shown this once."""
 
     def create() -> Response:
-        _refuse_filtered(principal)
+        opened = [visible_collection(services, principal, name) for name in body.collections]
+        check_manages_keys(principal)
         if body.filter is not None:
             parse_filter(body.filter, "/filter")
-        opened = [visible_collection(services, principal, name) for name in body.collections]
         key, secret = services.api_keys.create(
             body.name,
             [collection.id for collection in opened],
@@ -56,10 +61,10 @@ async def create_key(
 
 @router.get("", operation_id="keys.list", summary="List keys, newest first", responses=keyed(403))
 def list_keys(
-    services: CurrentServices, principal: OwnerPrincipal, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
+    services: CurrentServices, principal: CurrentPrincipal, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
 ) -> ApiKeyList:
     """Answer the keys that open nothing but collections of the asking key."""
-    _refuse_filtered(principal)
+    check_manages_keys(principal)
     page, next_cursor = services.api_keys.list(principal.collection_ids, limit=limit, cursor=cursor)
     return ApiKeyList(data=_replies(services, page), has_more=next_cursor is not None, next_cursor=next_cursor)
 
@@ -72,9 +77,9 @@ def list_keys(
     response_class=Response,
     responses=keyed(403, 404, 507),
 )
-def revoke_key(services: CurrentServices, principal: OwnerPrincipal, key_id: KeyId) -> Response:
+def revoke_key(services: CurrentServices, principal: CurrentPrincipal, key_id: KeyId) -> Response:
     """End the key now and for good."""
-    services.api_keys.revoke(_visible_key(services, principal, key_id).id)
+    services.api_keys.revoke(visible_key(services, principal, key_id).id)
     return Response(status_code=204)
 
 
@@ -88,7 +93,7 @@ def revoke_key(services: CurrentServices, principal: OwnerPrincipal, key_id: Key
 )
 async def rotate_key(
     services: CurrentServices,
-    principal: OwnerPrincipal,
+    principal: CurrentPrincipal,
     key_id: KeyId,
     body: RotateRequest,
     idempotency: IdempotencyKey,
@@ -96,26 +101,11 @@ async def rotate_key(
     """Make a key like this one; the old secret stays valid for the overlap."""
 
     def rotate() -> Response:
-        found = _visible_key(services, principal, key_id)
+        found = visible_key(services, principal, key_id)
         key, secret = services.api_keys.rotate(found.id, body.overlap_seconds)
         return _new_key_response(services, key, secret)
 
     return await answered_once(idempotency, lambda: run_in_threadpool(rotate), sealed=True)
-
-
-def _visible_key(services: Services, principal: Principal, key_id: str) -> ApiKey:
-    """Return the key, or raise the `NotFound` that tells nothing of other tenants."""
-    _refuse_filtered(principal)
-    key = services.api_keys.get(key_id)
-    if key is None or not all(principal.may_see(collection_id) for collection_id in key.collection_ids):
-        raise NotFound(f"there is no key {key_id[:100]!r}")
-    return key
-
-
-def _refuse_filtered(principal: Principal) -> None:
-    # Any key it made, or whose secret it replaced, could see more than it does itself.
-    if principal.filter is not None:
-        raise InsufficientScope("a key with a filter manages no keys", hint="use an owner's key without a filter")
 
 
 def _new_key_response(services: Services, key: ApiKey, secret: str) -> Response:

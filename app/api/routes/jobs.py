@@ -8,7 +8,7 @@ from app.api.declared import keyed
 from app.api.dependencies import (
     CurrentPrincipal,
     CurrentServices,
-    IngestPrincipal,
+    check_role,
     visible_collection,
     visible_job,
 )
@@ -16,6 +16,7 @@ from app.api.replies import DEFAULT_LIMIT, Cursor, Limit
 from app.api.schemas.jobs import JobList, JobReply
 from app.api.strict_route import StrictRoute
 from app.catalog.jobs import Job, JobState
+from app.catalog.principal import Role
 
 router = APIRouter(prefix="/v1/jobs", route_class=StrictRoute, tags=["jobs"])
 
@@ -33,7 +34,7 @@ VisibleJob = Annotated[Job, Depends(job_in_path)]
 @router.get("", operation_id="jobs.list", summary="List jobs, newest first", responses=keyed(403, 404))
 def list_jobs(
     services: CurrentServices,
-    principal: IngestPrincipal,
+    principal: CurrentPrincipal,
     collection: Annotated[str | None, Query(description="Only of this collection")] = None,
     document_id: Annotated[str | None, Query(description="Only of this document")] = None,
     state: Annotated[JobState | None, Query(description="Only in this state")] = None,
@@ -42,6 +43,7 @@ def list_jobs(
 ) -> JobList:
     """Answer the jobs of every collection that the key opens."""
     chosen = None if collection is None else visible_collection(services, principal, collection)
+    check_role(principal, Role.INGEST)
     page, next_cursor = services.jobs.list(
         principal.collection_ids,
         collection_id=chosen.id if chosen else None,

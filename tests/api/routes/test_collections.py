@@ -96,9 +96,7 @@ def test_a_deleted_collection_leaves_nothing_on_the_disk(started: Callable[..., 
     assert list((data / "collections").iterdir())
     assert client.delete("/v1/collections/c").status_code == 204
     assert not list((data / "collections").iterdir())
-    assert not any(
-        secret_words.encode() in file.read_bytes() for file in data.rglob("*") if file.is_file()
-    )
+    assert not any(secret_words.encode() in file.read_bytes() for file in data.rglob("*") if file.is_file())
     assert client.get("/v1/collections/c").status_code == 404
     assert client.get("/v1/jobs").json()["data"] == []
     assert client.put("/v1/collections/c", json={}).status_code == 201

@@ -7,17 +7,13 @@ from starlette.testclient import TestClient
 TEXT = "Äpfel und 🍏 wachsen. 苹果树开花。\nDie Ernte beginnt im Herbst."
 
 
-def test_the_text_of_a_passage_is_exactly_the_text_at_its_offsets(
-    admin: TestClient, put: Callable[..., Any]
-) -> None:
+def test_the_text_of_a_passage_is_exactly_the_text_at_its_offsets(admin: TestClient, put: Callable[..., Any]) -> None:
     admin.put("/v1/collections/offsets", json={"chunking": {"size": 12, "overlap": 0}})
     put("offsets", "d", TEXT)
     hits = admin.post("/v1/collections/offsets/search", json={"query": "Äpfel Ernte", "top_k": 50}).json()["data"]
     assert hits
     for hit in hits:
-        piece = admin.get(
-            "/v1/collections/offsets/documents/d/text", params={"start": hit["start"], "end": hit["end"]}
-        )
+        piece = admin.get("/v1/collections/offsets/documents/d/text", params={"start": hit["start"], "end": hit["end"]})
         assert piece.text == hit["text"] == TEXT[hit["start"] : hit["end"]]
 
 

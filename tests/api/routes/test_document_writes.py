@@ -218,7 +218,11 @@ def test_a_form_that_is_not_sound_is_refused_whole(
         ("application/json", b"{}", 415),
         ("multipart/form-data", b"x", 422),
         ("multipart/form-data; boundary=b", b"no boundary at all", 422),
-        ("multipart/form-data; boundary=b", b'--b\r\nContent-Disposition: form-data; name="files"; filename="a"\r\n', 422),
+        (
+            "multipart/form-data; boundary=b",
+            b'--b\r\nContent-Disposition: form-data; name="files"; filename="a"\r\n',
+            422,
+        ),
     ],
 )
 def test_a_body_that_is_no_form_is_refused(

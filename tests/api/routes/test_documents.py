@@ -20,7 +20,11 @@ def test_a_document_answers_with_its_entity_tag_and_report(
         "ready",
         1,
     )
-    assert (document["title"], document["metadata"], document["media_type"]) == ("Leave", {"year": 2026}, "text/markdown")
+    assert (document["title"], document["metadata"], document["media_type"]) == (
+        "Leave",
+        {"year": 2026},
+        "text/markdown",
+    )
     assert document["extraction"]["parser"] == "markdown"
     assert document["extraction"]["characters"] == document["characters"] == 18
     assert document["timings_ms"]["total"] >= 0

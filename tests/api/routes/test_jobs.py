@@ -59,6 +59,10 @@ def test_a_search_key_may_not_look_at_jobs(
     put(collection, "d", "some words")
     (job,) = admin.get("/v1/jobs", params={"collection": collection}).json()["data"]
     client = key_for("search", collection)
-    for refused in (client.get("/v1/jobs"), client.get(f"/v1/jobs/{job['id']}"), client.delete(f"/v1/jobs/{job['id']}")):
+    for refused in (
+        client.get("/v1/jobs"),
+        client.get(f"/v1/jobs/{job['id']}"),
+        client.delete(f"/v1/jobs/{job['id']}"),
+    ):
         assert (refused.status_code, refused.json()["code"]) == (403, "insufficient_scope")
         assert refused.json()["needed_role"] == "ingest"

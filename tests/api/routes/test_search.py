@@ -27,7 +27,11 @@ ODD_QUERIES = [
 def animals(admin: TestClient) -> str:
     admin.put("/v1/collections/animals", json={})
     documents = [
-        {"id": f"d{number}", "text": f"The kangaroo number {number} eats grass", "metadata": {"lang": lang, "n": number}}
+        {
+            "id": f"d{number}",
+            "text": f"The kangaroo number {number} eats grass",
+            "metadata": {"lang": lang, "n": number},
+        }
         for number, lang in enumerate(["en"] * 15 + ["fi"] * 5)
     ]
     answer = admin.post(
