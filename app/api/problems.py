@@ -81,16 +81,23 @@ async def _validation_error(request: Request, error: Exception) -> Response:
 
 async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class
-    return problem_response(_from_http(error, request), request.scope, error.headers)
-
-
-def _from_http(error: HTTPException, request: Request) -> FootnoteError:
     if error.status_code == HTTPStatus.NOT_FOUND:
-        return NotFound("there is no such path", hint="GET /openapi.json lists every operation")
+        missing = NotFound("there is no such path", hint="GET /openapi.json lists every operation")
+        return problem_response(missing, request.scope)
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        allowed = (error.headers or {}).get("Allow", "")
-        return MethodNotAllowed(f"{request.method} is not allowed here; allowed: {allowed}")
-    return InvalidRequest("the request cannot be read")
+        allowed = ", ".join(_methods_of(request))
+        refused = MethodNotAllowed(f"{request.method} is not allowed here; allowed: {allowed}")
+        return problem_response(refused, request.scope, {"Allow": allowed})
+    return problem_response(InvalidRequest("the request cannot be read"), request.scope, error.headers)
+
+
+def _methods_of(request: Request) -> list[str]:
+    """Return the methods of every operation with this path; the framework names those of the first one only."""
+    methods: set[str] = set()
+    for template, operations in request.app.openapi()["paths"].items():
+        if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), request.scope["path"]):
+            methods.update(name.upper() for name in operations)
+    return sorted(methods)
 
 
 def _field_errors(error: Mapping[str, Any], body: Any, prefix: str) -> list[FieldError]:

@@ -32,6 +32,8 @@ def test_every_error_is_a_problem(admin: TestClient, method: str, path: str, sta
 
 def test_a_method_that_is_not_allowed_names_those_that_are(admin: TestClient) -> None:
     assert admin.post("/v1/collections").headers["Allow"] == "GET"
+    assert admin.post("/v1/collections/c").headers["Allow"] == "DELETE, GET, PATCH, PUT"
+    assert admin.put("/v1/collections/c/documents").headers["Allow"] == "GET, POST"
 
 
 @pytest.mark.parametrize(
