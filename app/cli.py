@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Self
@@ -55,8 +55,8 @@ CollectionOption = Annotated[str, typer.Option("--collection", "-c", help="The c
 @app.command()
 def serve(
     host: Annotated[str | None, typer.Option(help="Address to listen on")] = None,
-    port: Annotated[int | None, typer.Option(help="Port to listen on")] = None,
-    workers: Annotated[int | None, typer.Option(help="Server processes")] = None,
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="Port to listen on")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, max=64, help="Server processes")] = None,
 ) -> None:
     """Serve the REST API."""
     with _told_errors():
@@ -100,8 +100,9 @@ def key(
     """Make a key; its secret is printed once."""
     with _services() as services:
         ids = [_collection(services, wanted).id for wanted in collection]
+        ends = expires_at.replace(tzinfo=UTC) if expires_at else None
         made, secret = services.api_keys.create(
-            name, collection_ids=ids, role=role, filter=None, expires_at=expires_at, requests_per_minute=None
+            name, collection_ids=ids, role=role, filter=None, expires_at=ends, requests_per_minute=None
         )
         errors.print(f"key {made.id}: role {made.role.value}; keep the secret, it is not shown again")
         sys.stdout.write(secret + "\n")

@@ -16,7 +16,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from app.bootstrap import Services
-from app.catalog.claims import attempts_exhausted
 from app.catalog.jobs import Job, ProcessOwner
 from app.errors import Cancelled, FootnoteError, Unavailable
 from app.ingestion.work import run_ingest
@@ -203,20 +202,18 @@ class Worker:
     def _work(self) -> None:
         jobs = self.services.jobs
         while not self._stopping.is_set():
-            job = jobs.claim(self._owner_id)
-            if job is None:
-                with jobs.wake:
+            # Claimed inside, so that a job queued after the claim still wakes the wait.
+            with jobs.wake:
+                job = jobs.claim(self._owner_id)
+                if job is None:
                     jobs.wake.wait(POLL_SECONDS)
-                continue
+                    continue
             report = Report(self.services, job, self._owner_id, self._stopping)
             self._running[job.id] = report
             self._attempt(job, report)
 
     def _attempt(self, job: Job, report: Report) -> None:
         """Work on one job; whatever goes wrong ends this job and no other."""
-        if job.exhausted:
-            self._finish(job, report, "failed", error=attempts_exhausted(self.services.settings.job_attempts))
-            return
         try:
             with self.services.opened.get(job.collection_id) as opened:
                 if job.kind == "ingest":

@@ -240,12 +240,17 @@ class Jobs:
         with self._database.read() as connection:
             return [Job.of(row) for row in connection.execute(query.order_by(jobs.c.sequence)).mappings()]
 
-    def unfinished_originals(self, collection_id: str) -> set[str]:
-        """Return `payload["original"]` of each job of the collection that waits or runs."""
+    def wanted_originals(self, collection_id: str) -> dict[str, set[str]]:
+        """Return the document ids, by `payload["original"]`, of the collection's jobs that are or may be run again."""
         original = jobs.c.payload["original"].as_string()
-        query = select(original).where(jobs.c.collection_id == collection_id, jobs.c.state.in_(UNFINISHED))
+        query = select(original, jobs.c.document_id).where(
+            jobs.c.collection_id == collection_id, jobs.c.state != JobState.SUCCEEDED, original.is_not(None)
+        )
+        wanted: dict[str, set[str]] = {}
         with self._database.read() as connection:
-            return {found for found in connection.execute(query).scalars() if found is not None}
+            for digest, document_id in connection.execute(query):
+                wanted.setdefault(digest, set()).add(document_id)
+        return wanted
 
     def list(
         self,

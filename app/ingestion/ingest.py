@@ -163,10 +163,13 @@ class Ingestion:
         return deleted
 
     def sweep_originals(self, collection_id: str, opened: OpenCollection, candidates: list[str] | None = None) -> int:
-        """Delete originals that no document, version or waiting job refers to."""
+        """Delete originals that no document or version refers to, and no job that a document may still be made by."""
         if candidates is not None and not candidates:
             return 0
-        needed = set(opened.store.content_hashes()) | self.jobs.unfinished_originals(collection_id)
+        needed = set(opened.store.content_hashes())
+        for digest, document_ids in self.jobs.wanted_originals(collection_id).items():
+            if any(opened.store.document(document_id) for document_id in document_ids):
+                needed.add(digest)
         return self.originals_of(opened).remove_unless(needed.__contains__, candidates)
 
     # --- look after ---

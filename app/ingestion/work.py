@@ -6,6 +6,7 @@ The version that is ready answers until the new one is committed, and stays when
 from dataclasses import dataclass
 from typing import Any
 
+from app.catalog.claims import attempts_exhausted
 from app.catalog.collections import Collection
 from app.catalog.jobs import Job
 from app.domain import Document, same_space
@@ -56,6 +57,8 @@ def run_ingest(ingestion: Ingestion, opened: OpenCollection, job: Job, report: J
     try:
         # A delete cancels its document's jobs first: one that came before `register_document` shows here.
         report.stage("load")
+        if job.exhausted:
+            raise attempts_exhausted(ingestion.settings.job_attempts)
         return _work(task, job, registration)
     except Cancelled:
         _forget(task)

@@ -240,7 +240,7 @@ def test_jobs_are_counted_by_state(jobs: Jobs, enqueue: Enqueue, handbook: Colle
     assert jobs.counts() == {"queued": 2, "running": 1, "succeeded": 0, "failed": 0, "cancelled": 0}
 
 
-def test_unfinished_jobs_and_their_originals_are_known(
+def test_unfinished_jobs_of_a_document_are_known(
     jobs: Jobs, enqueue: Enqueue, handbook: Collection, recipes: Collection
 ) -> None:
     running = enqueue(handbook, "a", original="one").id
@@ -252,7 +252,19 @@ def test_unfinished_jobs_and_their_originals_are_known(
     enqueue(recipes, "a", original="four")
     assert [job.id for job in jobs.unfinished(handbook.id, "a")] == [running, waiting]
     assert jobs.unfinished(handbook.id, "b") == []
-    assert jobs.unfinished_originals(handbook.id) == {"one", "two"}
+
+
+def test_originals_are_wanted_by_jobs_that_may_run_again(
+    jobs: Jobs, enqueue: Enqueue, handbook: Collection, recipes: Collection
+) -> None:
+    done = enqueue(handbook, "a", original="one").id
+    jobs.claim("w")
+    jobs.finish(done, "w", "succeeded", result={})
+    enqueue(handbook, "a", original="two")
+    jobs.cancel(enqueue(handbook, "b", original="two").id)
+    jobs.cancel(enqueue(handbook, "b", original="three").id)
+    enqueue(recipes, "a", original="four")
+    assert jobs.wanted_originals(handbook.id) == {"two": {"a", "b"}, "three": {"b"}}
 
 
 def test_finished_jobs_are_forgotten_after_their_time(

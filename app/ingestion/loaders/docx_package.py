@@ -106,8 +106,8 @@ def _decrypted(data: bytes, password: str | None) -> bytes:
     if password is None:
         raise PasswordRequired("the document is encrypted", hint="send its password in X-Document-Password")
     try:
-        import msoffcrypto  # type: ignore[import-untyped]
-        from msoffcrypto.exceptions import InvalidKeyError  # type: ignore[import-untyped]
+        import msoffcrypto
+        from msoffcrypto.exceptions import InvalidKeyError
     except ImportError as error:
         raise MissingExtra("encrypted Office files need the package msoffcrypto-tool") from error
     decrypted = io.BytesIO()
