@@ -12,10 +12,11 @@ from cryptography.fernet import Fernet
 from fastapi import Depends, Header, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from app.api.dependencies import CurrentPrincipal, CurrentServices
+from app.api.dependencies import CurrentServices
 from app.api.json_body import JSONRequest
 from app.catalog.idempotency import Idempotency, StoredAnswer
 
+_SEAL = b"answer:"
 REPLAYED = {"Idempotent-Replayed": "true"}
 
 
@@ -37,7 +38,6 @@ class Once:
 async def idempotency(
     request: Request,
     services: CurrentServices,
-    principal: CurrentPrincipal,
     idempotency_key: Annotated[
         str | None,
         Header(alias="Idempotency-Key", description="A new value for each request; a repeat gets the first answer"),
@@ -46,14 +46,15 @@ async def idempotency(
     """Return what tells this request from others."""
     body = await request.body() if isinstance(request, JSONRequest) else b""
     place = f"{request.method} {request.url.path}?{request.url.query}"
-    key = request.headers.get("authorization", "") + (idempotency_key or "")
+    # By the secret and not by the key's id: what another secret has sealed could not be opened.
+    caller = request.headers.get("authorization", "").encode()
     return Once(
         memory=services.idempotency,
         key=idempotency_key,
-        scope=_digest(str(principal.key_id).encode(), place.encode("utf-8", "surrogatepass")),
+        scope=_digest(caller, place.encode()),
         fingerprint=_digest(body),
         seal=Fernet(
-            base64.urlsafe_b64encode(hashlib.sha256(b"answer" + key.encode("utf-8", "surrogatepass")).digest())
+            base64.urlsafe_b64encode(hashlib.sha256(_SEAL + caller + (idempotency_key or "").encode()).digest())
         ),
     )
 

@@ -1,5 +1,6 @@
 """What surrounds every request: its id, its log line, security headers, and the end of errors that nobody expected."""
 
+import errno
 import logging
 import re
 import secrets
@@ -11,13 +12,14 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.problems import problem_response
-from app.errors import FootnoteError
+from app.errors import FootnoteError, StorageFull
 from app.telemetry import counters, request_id
 
 log = logging.getLogger("footnote.access")
 
 _SANE_REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _CLIENT_LEFT = 499
+_DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -78,10 +80,17 @@ class RequestContext:
         except Exception as error:
             if exchange.status:
                 raise
-            if not isinstance(error, FootnoteError):
-                log.exception("a request met a bug")
-                error = FootnoteError("an unexpected error ended this request", hint="report it with the request_id")
-            await problem_response(error, scope)(scope, receive, send_with_headers)
+            await problem_response(_ours(error), scope)(scope, receive, send_with_headers)
+
+
+def _ours(error: Exception) -> FootnoteError:
+    """Return the error that the caller is told; what nobody expected is logged with its trace."""
+    if isinstance(error, FootnoteError):
+        return error
+    if isinstance(error, OSError) and error.errno in _DISK_FULL:
+        return StorageFull("the disk has no room for this", hint="free some space, then send it again")
+    log.exception("a request met a bug", exc_info=error)
+    return FootnoteError("an unexpected error ended this request", hint="report it with the request_id")
 
 
 def _write_line(scope: Scope, exchange: _Exchange) -> None:
@@ -94,7 +103,7 @@ def _write_line(scope: Scope, exchange: _Exchange) -> None:
             "route": template,
             "status": exchange.status,
             "ms": round((time.perf_counter() - exchange.began) * 1000, 2),
-            "key": principal.key_id if principal else None,
+            "key": (principal.key_id or "admin") if principal else None,
         },
     )
     counters.add(f"http_responses_{exchange.status // 100}xx")

@@ -28,7 +28,7 @@ _PART_NAMES = ("files", "info")
 
 @dataclass(frozen=True, slots=True)
 class SpooledFile:
-    """A file that a caller sent, as the part or the request described it."""
+    """A file that a caller sent, as its part of the form described it."""
 
     path: Path
     filename: str | None

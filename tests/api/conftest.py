@@ -18,8 +18,8 @@ ADMIN_KEY = "api-tests-admin-key-0123456789"
 _numbers = itertools.count(1)
 
 
-def settings_of(data: Path, **changed: Any) -> Settings:
-    return Settings(data=data, admin_key=ADMIN_KEY, **{"embedder": "hashed", **changed})
+def settings_of(**changed: Any) -> Settings:
+    return Settings(**{"admin_key": ADMIN_KEY, "embedder": "hashed", **changed})
 
 
 def bearer(key: str) -> dict[str, str]:
@@ -28,7 +28,7 @@ def bearer(key: str) -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def application(tmp_path_factory: pytest.TempPathFactory) -> FastAPI:
-    return create_app(settings_of(tmp_path_factory.mktemp("api") / "data"))
+    return create_app(settings_of(data=tmp_path_factory.mktemp("api") / "data"))
 
 
 @pytest.fixture(scope="session")
@@ -93,7 +93,8 @@ def started(tmp_path: Path) -> Iterator[Callable[..., TestClient]]:
     with ExitStack() as stack:
 
         def start(**changed: Any) -> TestClient:
-            app = create_app(settings_of(tmp_path / f"data{next(_numbers)}", **changed))
+            changed.setdefault("data", tmp_path / f"data{next(_numbers)}")
+            app = create_app(settings_of(**changed))
             return stack.enter_context(TestClient(app, headers=bearer(ADMIN_KEY)))
 
         yield start

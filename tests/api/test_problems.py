@@ -1,3 +1,4 @@
+import errno
 from collections.abc import Callable
 from typing import Any
 
@@ -83,6 +84,19 @@ def test_a_bug_is_told_without_its_inside(
     assert (answer.status_code, answer.json()["code"]) == (500, "internal_error")
     assert "division" not in answer.text
     assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_full_disk_is_told_as_such(started: Callable[..., TestClient], monkeypatch: pytest.MonkeyPatch) -> None:
+    client = started()
+    client.put("/v1/collections/c", json={})
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "/secret/place")
+
+    monkeypatch.setattr("app.ingestion.sources.Originals.write", full)
+    answer = client.put("/v1/collections/c/documents/d", json={"text": "some words"})
+    assert (answer.status_code, answer.json()["code"]) == (507, "storage_full")
+    assert "secret" not in answer.text
 
 
 def test_names_that_are_not_unicode_come_back_as_valid_json(admin: TestClient, collection: str) -> None:

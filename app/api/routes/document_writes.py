@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from email.message import Message
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
@@ -98,11 +99,11 @@ async def raw_document(
 Raw = Annotated[RawDocument, Depends(raw_document)]
 
 
-async def spooled_body(request: Request, access: IngestAccess, _raw: Raw) -> AsyncIterator[SpooledFile]:
+async def spooled_body(request: Request, access: IngestAccess, _raw: Raw) -> AsyncIterator[Path]:
     """Yield the body as a file."""
     spool = Spool(access.services.ingestion.spool)
     try:
-        yield SpooledFile(await spool_body(request, spool, access.services.settings.max_upload_bytes), None, None)
+        yield await spool_body(request, spool, access.services.settings.max_upload_bytes)
     finally:
         await run_in_threadpool(spool.close)
 
@@ -151,7 +152,7 @@ async def put_original(
     access: IngestAccess,
     document_id: DocumentId,
     raw: Raw,
-    file: Annotated[SpooledFile, Depends(spooled_body)],
+    file: Annotated[Path, Depends(spooled_body)],
     precondition: WritePrecondition,
     wait: PreferredWait,
 ) -> Response:
@@ -160,7 +161,7 @@ async def put_original(
     def prepare() -> Submission:
         return Submission(
             document_id,
-            access.services.ingestion.originals(access.collection.id).adopt(file.path),
+            access.services.ingestion.originals(access.collection.id).adopt(file),
             media_type=raw.media_type,
             filename=raw.filename,
             title=raw.title,

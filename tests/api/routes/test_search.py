@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -107,6 +108,19 @@ def test_a_search_before_the_first_document_is_empty(admin: TestClient, collecti
     for mode in ("dense", "keyword", "hybrid"):
         answer = admin.post(f"/v1/collections/{collection}/search", json={"query": "x", "mode": mode})
         assert (answer.status_code, answer.json()["data"]) == (200, [])
+
+
+def test_a_collection_of_a_model_that_is_no_longer_configured_says_so(
+    started: Callable[..., TestClient], model_server: Any, tmp_path: Path
+) -> None:
+    remote = {"embedder": "openai_compatible", "embedding_base_url": model_server.url, "embedding_model": "remote"}
+    before = started(data=tmp_path / "moved", **remote)
+    before.put("/v1/collections/c", json={})
+    before.put("/v1/collections/c/documents/d", json={"text": "alpha"}, headers={"Prefer": "wait=30"})
+    after = started(data=tmp_path / "moved")
+    refused = after.post("/v1/collections/c/search", json={"query": "alpha"})
+    assert (refused.status_code, refused.json()["code"]) == (409, "embedding_model_mismatch")
+    assert "remote" in refused.json()["detail"]
 
 
 def test_a_model_server_that_is_down_degrades_or_is_unavailable(
