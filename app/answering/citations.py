@@ -14,9 +14,9 @@ from app.errors import Unavailable, UpstreamRejected
 WORD_SUPPORT = 0.6
 """A quote that holds this share of a claim's weighted terms verifies it."""
 
-SOME_WORD_SUPPORT = 0.4
-MEANING_SUPPORT = 0.6
-"""So does one with this smaller share, if its relative cosine with the claim is this high."""
+SOME_WORD_SUPPORT = 0.3
+MEANING_SUPPORT = 0.45
+"""So does one with this smaller share, if its relative cosine with the claim is this high; decision 0006 has both."""
 
 TRANSLATION_SUPPORT = 0.36
 """So does one in another script with this relative cosine: 95 % of translations have it, and of sentences that only

@@ -57,7 +57,7 @@ class Evidence:
             SourceSentence(place, sentence, tuple(analyzer.terms(sentence.text)))
             for place, source in enumerate(sources)
             for sentence in split_sentences(source.text)
-            if without_markers(sentence.text)
+            if any(character.isalnum() for character in without_markers(sentence.text))
         )
         self._contexts = [analyzer.terms(" ".join((source.title, *source.heading_path))) for source in sources]
         self._embedder = embedder

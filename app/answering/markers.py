@@ -15,7 +15,7 @@ _MARKER = (
     rf"{_NUMBER}(?:\s*(?:[,，、;；&]|\band\b)\s*{_NUMBER})*\s*(?:†[^\]］】\n]*)?[\]］】]"
 )
 _ONE_MARKER = re.compile(_MARKER)
-_MARKERS = re.compile(rf"[ \t]*{_MARKER}(?:[ \t]*{_MARKER})*[ \t]*")
+_MARKERS = re.compile(rf"(?<![ \t])[ \t]*{_MARKER}(?:[ \t]*{_MARKER})*[ \t]*")
 _RANGE = re.compile(r"(\d{1,3})(?:\s*[-–]\s*(\d{1,3}))?")
 _CANONICAL = re.compile(r"\[\d{1,3}\](?:\[\d{1,3}\])*")
 _CODE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]+`", re.DOTALL)
@@ -38,15 +38,13 @@ def canonical_markers(text: str, source_count: int) -> tuple[str, int]:
 
     `[1, 2]`, `[1-3]`, `［１］`, `【1】` and `[source 1]` are understood; code is left alone.
     """
-    kept: list[str] = []
-    removed = position = 0
-    for match in _outside_code(_MARKERS, text):
-        numbers = _numbers(match[0])
-        valid = dict.fromkeys(number for number in numbers if 1 <= number <= source_count)
-        removed += sum(number not in valid for number in numbers)
-        kept += text[position : match.start()], _rewritten(match, "".join(f"[{number}]" for number in valid))
-        position = match.end()
-    return "".join((*kept, text[position:])), removed
+    all_removed = 0
+    while True:
+        text, removed = _rewritten_once(text, source_count)
+        all_removed += removed
+        # What is left when one marker leaves another's brackets, as in `[1[9]]`, is a marker too.
+        if not removed:
+            return text, all_removed
 
 
 def claims_of(text: str) -> list[Claim]:
@@ -81,6 +79,18 @@ def with_marker(sentence: str, marker: int) -> str:
         sentence, closing = sentence[:-1], sentence[-1]
     space = "" if script(sentence[-1]) == "cjk" else " "
     return f"{sentence}{space}[{marker}]{closing}"
+
+
+def _rewritten_once(text: str, source_count: int) -> tuple[str, int]:
+    kept: list[str] = []
+    removed = position = 0
+    for match in _outside_code(_MARKERS, text):
+        numbers = _numbers(match[0])
+        valid = dict.fromkeys(number for number in numbers if 1 <= number <= source_count)
+        removed += sum(number not in valid for number in numbers)
+        kept += text[position : match.start()], _rewritten(match, "".join(f"[{number}]" for number in valid))
+        position = match.end()
+    return "".join((*kept, text[position:])), removed
 
 
 def _outside_code(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:

@@ -15,40 +15,47 @@ COVERAGE_HITS = 5
 
 @dataclass(frozen=True, slots=True)
 class KeywordHits:
-    """What the keyword leg found, with the weight (inverse document frequency) of each distinct term of the query."""
+    """What the keyword leg found.
+
+    `term_weights` holds the inverse document frequency of each distinct term of the query. `known` is the weighted
+    share of them that the collection has, `coverage` the share that the best one of the first five hits has.
+    """
 
     candidates: Candidates
     term_weights: Mapping[str, float]
     known: float
+    coverage: float
 
 
 def find_by_terms(opened: OpenCollection, query: str, limit: int, scope: Scope, timer: StageTimer) -> KeywordHits:
-    """Return up to `limit` chunks of the scope that hold a term of the query, and how much of it is `known`."""
+    """Return up to `limit` chunks of the scope that hold a term of the query, and how well they know the query."""
     with timer.stage("keyword"):
         terms = list(dict.fromkeys(opened.analyzer.query_terms(query)))
         index = opened.index.keyword
-        frequencies = index.document_frequencies(terms)
         size = index.size()
-        weights = {
-            term: inverse_document_frequency(frequency, size)
-            for term, frequency in zip(terms, frequencies, strict=True)
-        }
-        known = covered(weights, (term for term, frequency in zip(terms, frequencies, strict=True) if frequency))
-        return KeywordHits(index.search(terms, limit, scope), weights, known)
+        frequencies = dict(zip(terms, index.document_frequencies(terms), strict=True))
+        weights = {term: inverse_document_frequency(frequency, size) for term, frequency in frequencies.items()}
+        candidates = index.search(terms, limit, scope)
+        return KeywordHits(
+            candidates,
+            weights,
+            known=covered(weights, (term for term, frequency in frequencies.items() if frequency)),
+            coverage=_coverage(opened, candidates, weights),
+        )
 
 
 def inverse_document_frequency(frequency: int, size: int) -> float:
     """Return BM25's idf (Robertson 1994, kept above 0); a term in no chunk has the largest."""
-    return math.log(1 + (size - frequency + 0.5) / (frequency + 0.5))
+    return math.log(1 + (max(size, frequency) - frequency + 0.5) / (frequency + 0.5))
 
 
 def covered(weights: Mapping[str, float], present: Iterable[str]) -> float:
     """Return the share of the terms' total weight that the present ones hold, 0 without any terms."""
+    held = set(present)
     total = sum(weights.values())
-    return sum(weights[term] for term in set(present) & weights.keys()) / total if total else 0.0
+    return sum(weight for term, weight in weights.items() if term in held) / total if total else 0.0
 
 
-def coverage(opened: OpenCollection, hits: KeywordHits) -> float:
-    """Return the largest share of the query that one of the first five hits contains."""
-    chunks = opened.store.indexed_chunks(hits.candidates.keys[:COVERAGE_HITS].tolist())
-    return max((covered(hits.term_weights, opened.analyzer.terms(chunk.indexed_text)) for chunk in chunks), default=0.0)
+def _coverage(opened: OpenCollection, candidates: Candidates, weights: Mapping[str, float]) -> float:
+    chunks = opened.store.indexed_chunks(candidates.keys[:COVERAGE_HITS].tolist()) if len(candidates.keys) else []
+    return max((covered(weights, opened.analyzer.terms(chunk.indexed_text)) for chunk in chunks), default=0.0)

@@ -20,7 +20,7 @@ from app.retrieval.fusion import (
     reciprocal_rank_fusion,
     weighted_score_fusion,
 )
-from app.retrieval.keyword import KeywordHits, coverage, find_by_terms
+from app.retrieval.keyword import KeywordHits, find_by_terms
 from app.retrieval.plan import LegWeights, RankFusion, SearchPlan, fixed_weights
 from app.stores.port import CollectionStore, FoundChunk, Scope
 from app.telemetry import StageTimer, counters
@@ -66,7 +66,7 @@ def search(opened: OpenCollection, embedder: Embedder, collection_name: str, pla
     scope = opened.store.scope(plan.filter, plan.document_ids)
     legs = _fetch(opened, embedder, collection_name, plan, scope, timer)
     with timer.stage("fuse"):
-        ranking, score_type = _rank(opened, plan, legs)
+        ranking, score_type = _rank(plan, legs)
     with timer.stage("hydrate"):
         found = _hydrate(opened.store, ranking, plan.top_k)
         passages = _passages(found, collection_name, ranking, score_type, legs)
@@ -123,26 +123,25 @@ def _worst(failures: Mapping[str, FootnoteError]) -> FootnoteError:
     return next((error for error in failures.values() if isinstance(error, Unavailable)), next(iter(failures.values())))
 
 
-def _rank(opened: OpenCollection, plan: SearchPlan, legs: _Legs) -> tuple[Candidates, str]:
+def _rank(plan: SearchPlan, legs: _Legs) -> tuple[Candidates, str]:
     if plan.mode != "hybrid":
         return legs.hits[plan.mode], "dense" if plan.mode == "dense" else "bm25"
-    weights = _weights(opened, plan, legs)
+    weights = _weights(plan, legs)
     by_leg = [getattr(weights, name) for name in legs.hits]
     if isinstance(plan.fusion, RankFusion):
         return reciprocal_rank_fusion(list(legs.hits.values()), by_leg, plan.fusion.k), "rrf"
     return weighted_score_fusion(list(legs.hits.values()), by_leg), "weighted"
 
 
-def _weights(opened: OpenCollection, plan: SearchPlan, legs: _Legs) -> LegWeights:
+def _weights(plan: SearchPlan, legs: _Legs) -> LegWeights:
     if len(legs.hits) == 1 or legs.keyword is None:
         return LegWeights()
     fixed = fixed_weights(plan.fusion)
     if fixed is not None:
         return fixed
-    share = coverage(opened, legs.keyword)
     if isinstance(plan.fusion, RankFusion):
-        return LegWeights(keyword=automatic_keyword_weight(share, legs.keyword.known))
-    alpha = automatic_alpha(share)
+        return LegWeights(keyword=automatic_keyword_weight(legs.keyword.coverage, legs.keyword.known))
+    alpha = automatic_alpha(legs.keyword.coverage)
     return LegWeights(dense=alpha, keyword=1 - alpha)
 
 
