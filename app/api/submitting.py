@@ -62,7 +62,7 @@ async def answer_one(access: Access, scope: Scope, accept: Callable[[], Submitte
     submitted = await run_in_threadpool(accept)
     if submitted.job is None:
         return _document_response(_reply_without_job(access, submitted, timer), applied(wait))
-    job = await finished(access.services, submitted.job.id, wait)
+    job = await finished(access.services, submitted.job, wait)
     headers = {"Location": f"/v1/jobs/{job.id}", **applied(wait)}
     if not job.is_finished:
         return reply(JobReply.model_validate(job), 202, headers)
@@ -75,8 +75,8 @@ async def answer_batch(access: Access, items: Sequence[Item], wait: float | None
     """Submit each document on its own and answer what became of each."""
     timer = StageTimer()
     outcomes = await run_in_threadpool(lambda: [_attempt(access, item) for item in items])
-    job_ids = [outcome.job.id for outcome in outcomes if isinstance(outcome, Submitted) and outcome.job]
-    jobs = {job.id: job for job in await all_finished(access.services, job_ids, wait)}
+    queued = [outcome.job for outcome in outcomes if isinstance(outcome, Submitted) and outcome.job]
+    jobs = {job.id: job for job in await all_finished(access.services, queued, wait)}
 
     def results() -> list[ItemReply]:
         return [

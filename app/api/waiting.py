@@ -50,25 +50,27 @@ def applied(wait: float | None) -> dict[str, str]:
     return {} if wait is None else {"Preference-Applied": f"wait={wait:.0f}"}
 
 
-async def finished(services: Services, job_id: str, wait: float | None) -> Job:
+async def finished(services: Services, job: Job, wait: float | None) -> Job:
     """Return the job as soon as it has ended, or as it is after `wait` seconds."""
-    return (await all_finished(services, [job_id], wait))[0]
+    return (await all_finished(services, [job], wait))[0]
 
 
-async def all_finished(services: Services, job_ids: Sequence[str], wait: float | None) -> list[Job]:
+async def all_finished(services: Services, jobs: Sequence[Job], wait: float | None) -> list[Job]:
     """Return the jobs once all have ended, or as they are after `wait` seconds altogether."""
-    deadline = time.monotonic() + (wait or 0)
-    jobs: list[Job] = []
-    for job_id in job_ids:
-        pause = FIRST_PAUSE_SECONDS
-        while True:
-            job = await run_in_threadpool(services.jobs.get, job_id)
-            if job is None:
-                raise NotFound("the job went with its collection")
-            left = deadline - time.monotonic()
-            if job.is_finished or left <= 0:
-                break
-            await asyncio.sleep(min(pause, left))
-            pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)
-        jobs.append(job)
-    return jobs
+    if not wait:
+        return list(jobs)
+    deadline = time.monotonic() + wait
+    return [await _ended(services, job.id, deadline) for job in jobs]
+
+
+async def _ended(services: Services, job_id: str, deadline: float) -> Job:
+    pause = FIRST_PAUSE_SECONDS
+    while True:
+        job = await run_in_threadpool(services.jobs.get, job_id)
+        if job is None:
+            raise NotFound("the job went with its collection")
+        left = deadline - time.monotonic()
+        if job.is_finished or left <= 0:
+            return job
+        await asyncio.sleep(min(pause, left))
+        pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)

@@ -162,7 +162,7 @@ async def rebuild_collection(access: OwnerAccess, wait: PreferredWait, idempoten
 
     async def rebuild() -> Response:
         queued = await run_in_threadpool(access.services.ingestion.rebuild, access.collection)
-        job = await finished(access.services, queued.id, wait)
+        job = await finished(access.services, queued, wait)
         return reply(
             JobReply.model_validate(job),
             200 if job.is_finished else 202,
