@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from tantivy import Document, Index, Schema, SchemaBuilder
 
-from app.errors import FootnoteError, StorageFull, Unavailable
+from app.errors import FootnoteError, NotFound, StorageFull, Unavailable
 from app.indexes.local.lock import WriteLock
 from app.indexes.port import IndexEntry
 
@@ -86,8 +86,12 @@ def write_revision(folder: Path, revision: int) -> None:
     changes that are then followed again find their work done.
     """
     fresh = folder / f"{REVISION_FILE}.new"
-    fresh.write_text(str(revision), encoding="ascii")
-    fresh.replace(folder / REVISION_FILE)
+    try:
+        fresh.write_text(str(revision), encoding="ascii")
+        fresh.replace(folder / REVISION_FILE)
+    except OSError as error:
+        raise_unless_damage(error)
+        raise NotFound("the keyword index was deleted") from error
 
 
 def _file_stamp(path: Path) -> tuple[int, int] | None:
@@ -122,8 +126,11 @@ def make_anew(folder: Path, schema: Schema, why: Exception) -> Index:
     """Return an empty index in place of what is there; the caller holds the write lock."""
     if folder.exists():
         log.warning("a keyword index is made anew", extra={"folder": str(folder), "why": str(why)})
-        shutil.rmtree(folder)
-    folder.mkdir()
+        shutil.rmtree(folder, ignore_errors=True)
+    try:
+        folder.mkdir(exist_ok=True)
+    except FileNotFoundError:
+        raise NotFound("the collection was deleted") from None
     Index(schema, path=str(folder))
     return _opened(folder, schema)
 

@@ -177,6 +177,19 @@ class TestDamage:
                 use()
         assert not tmp_path.exists()
 
+    def test_a_revision_that_cannot_be_written_is_told_and_caught_up(
+        self, index: TantivyKeywordIndex, tmp_path: Path
+    ) -> None:
+        write(index, entries([1]), revision=1)
+        obstacle = tmp_path / "index" / "keyword" / "revision.new"
+        obstacle.mkdir()
+        with pytest.raises(Unavailable):
+            write(index, entries([2]), revision=2)
+        assert index.revision() == 1
+        obstacle.rmdir()
+        write(index, entries([2]), revision=2)
+        assert (index.revision(), found(index), index.size()) == (2, [1, 2], 2)
+
     def test_what_the_system_cannot_do_is_not_damage(self) -> None:
         full = ValueError("An IO error occurred: 'Os { code: 28, kind: StorageFull, message: \"No space left\" }'")
         busy = ValueError("IoError { io_error: Os { code: 24, kind: Uncategorized } }")
