@@ -16,6 +16,7 @@ FootnoteError
 └── MissingExtra (an optional package is not installed; names the extra) · Misconfigured (refuses to start)
 """
 
+import errno
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -249,6 +250,13 @@ class StorageFull(FootnoteError):
     """The disk is full."""
 
     status, code, title = 507, "storage_full", "The disk is full"
+
+    @classmethod
+    def told_by(cls, error: BaseException) -> "StorageFull | None":
+        """Return the error to raise for one of the operating system that means a full disk, `None` for any other."""
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return cls("the disk has no room for this", hint="free some space, then send it again")
+        return None
 
 
 class Cancelled(FootnoteError):

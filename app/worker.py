@@ -9,15 +9,16 @@ import queue
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from app.bootstrap import Services
 from app.catalog.jobs import Job, ProcessOwner
-from app.errors import Cancelled, FootnoteError, Unavailable
+from app.errors import Cancelled, FootnoteError, StorageFull, Unavailable
 from app.ingestion.work import run_ingest
 from app.telemetry import counters
 
@@ -29,6 +30,11 @@ POLL_SECONDS = 0.5
 HEARTBEAT_SECONDS = 1.0
 PROGRESS_SECONDS = 0.25
 MAINTENANCE_SECONDS = 300.0
+
+CATALOG_PAUSE_SECONDS = 1.0
+"""Pause before a catalog that could not be written is asked again."""
+
+_Answer = TypeVar("_Answer")
 
 
 class _Stopping(Exception):
@@ -200,17 +206,37 @@ class Worker:
             self._embedder_state = "ok"
 
     def _work(self) -> None:
-        jobs = self.services.jobs
         while not self._stopping.is_set():
-            # Claimed inside, so that a job queued after the claim still wakes the wait.
-            with jobs.wake:
-                job = jobs.claim(self._owner_id)
-                if job is None:
-                    jobs.wake.wait(POLL_SECONDS)
-                    continue
-            report = Report(self.services, job, self._owner_id, self._stopping)
-            self._running[job.id] = report
-            self._attempt(job, report)
+            job = self._persist(self._claim_or_wait)
+            if job is not None:
+                report = Report(self.services, job, self._owner_id, self._stopping)
+                self._running[job.id] = report
+                self._attempt(job, report)
+
+    def _claim_or_wait(self) -> Job | None:
+        jobs = self.services.jobs
+        # Claimed inside, so that a job queued after the claim still wakes the wait.
+        with jobs.wake:
+            job = jobs.claim(self._owner_id)
+            if job is None:
+                jobs.wake.wait(POLL_SECONDS)
+            return job
+
+    def _persist(self, ask: Callable[[], _Answer]) -> _Answer | None:
+        """Return the catalog's answer; ask again while it has none (a full disk, a long writer), so no thread ends.
+
+        Returns `None` if the worker stops meanwhile; another process then takes the job back.
+        """
+        is_known = False
+        while True:
+            try:
+                return ask()
+            except Exception:
+                if not is_known:
+                    log.exception("the catalog does not answer; the worker goes on as soon as it does")
+                is_known = True
+            if self._stopping.wait(CATALOG_PAUSE_SECONDS):
+                return None
 
     def _attempt(self, job: Job, report: Report) -> None:
         """Work on one job; whatever goes wrong ends this job and no other."""
@@ -224,18 +250,21 @@ class Worker:
                 result = self.services.ingestion.run_rebuild(opened, report)
                 self._finish(job, report, "succeeded", result=result)
         except _Stopping:
-            self.services.jobs.requeue(job.id, self._owner_id)
-            self._running.pop(job.id, None)
+            self._requeue(job)
         except Cancelled as error:
             self._finish(job, report, "cancelled", error=error)
         except FootnoteError as error:
             if self._stopping.is_set() and isinstance(error, Unavailable):
-                self.services.jobs.requeue(job.id, self._owner_id)
+                self._requeue(job)
                 return
             self._finish(job, report, "failed", error=error)
-        except Exception:
-            log.exception("a job met a bug", extra={"job_id": job.id, "kind": job.kind})
-            self._finish(job, report, "failed", error=_bug())
+        except Exception as error:
+            log.exception("a job met a bug or a full disk", extra={"job_id": job.id, "kind": job.kind})
+            self._finish(job, report, "failed", error=StorageFull.told_by(error) or _bug())
+
+    def _requeue(self, job: Job) -> None:
+        self._persist(lambda: self.services.jobs.requeue(job.id, self._owner_id))
+        self._running.pop(job.id, None)
 
     def _bring_indexes_up(self) -> None:
         while (first := self._written.get()) is not None:
@@ -259,9 +288,9 @@ class Worker:
                 opened.catch_up()
         except FootnoteError as failure:
             error = failure
-        except Exception:
+        except Exception as failure:
             log.exception("an index could not follow its store", extra={"collection_id": collection_id})
-            error = _bug()
+            error = StorageFull.told_by(failure) or _bug()
         for item in items:
             if error is None:
                 self._finish(item.job, item.report, "succeeded", result=item.result)
@@ -280,13 +309,15 @@ class Worker:
         stage = report.current_stage
         timings = report.end()
         problem = None if error is None else error.problem() | {"stage": stage}
-        self.services.jobs.finish(
-            job.id,
-            self._owner_id,
-            state,
-            error=problem,
-            result=None if result is None else result | {"timings_ms": timings},
-            stages=[{"name": name, "ms": ms} for name, ms in timings.items()],
+        self._persist(
+            lambda: self.services.jobs.finish(
+                job.id,
+                self._owner_id,
+                state,
+                error=problem,
+                result=None if result is None else result | {"timings_ms": timings},
+                stages=[{"name": name, "ms": ms} for name, ms in timings.items()],
+            )
         )
         self._running.pop(job.id, None)
         counters.add(f"jobs_{state}")
@@ -299,7 +330,7 @@ class Worker:
     def _renew(self) -> None:
         while not self._stopping.wait(HEARTBEAT_SECONDS):
             if self._running:
-                for job_id in self.services.jobs.heartbeat(self._owner_id):
+                for job_id in self._persist(lambda: self.services.jobs.heartbeat(self._owner_id)) or ():
                     report = self._running.get(job_id)
                     if report is not None:
                         report.cancelled.set()
@@ -307,7 +338,7 @@ class Worker:
     def _maintain(self) -> None:
         while not self._stopping.wait(MAINTENANCE_SECONDS):
             before = datetime.now(UTC) - timedelta(days=self.services.settings.job_retention_days)
-            self.services.jobs.remove_finished(before)
+            self._persist(partial(self.services.jobs.remove_finished, before))
 
 
 def _bug() -> FootnoteError:

@@ -1,5 +1,6 @@
 """The worker on real services: what ends a job, what stops it, and what a stop leaves behind."""
 
+import errno
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from app.bootstrap import Services, build_services
 from app.catalog.collections import Collection
 from app.catalog.jobs import Job
-from app.errors import EmbeddingUnavailable
+from app.errors import EmbeddingUnavailable, StorageFull
 from app.inference.embedders.hashed import HashedEmbedder
 from app.ingestion.collections import create_collection, remove_collection
 from app.ingestion.submission import Submission, Submitted
@@ -178,6 +179,50 @@ def test_a_stop_puts_unfinished_work_back_into_the_queue(
     assert job.state in ("queued", "succeeded")
     with Worker(services).running():
         assert finished(services, submitted).state == "succeeded"
+
+
+@pytest.mark.parametrize("step", ["claim", "finish", "heartbeat"])
+def test_a_catalog_that_cannot_be_written_for_a_while_stops_no_thread(
+    services: Services, collection: Collection, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    monkeypatch.setattr("app.worker.CATALOG_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr("app.worker.HEARTBEAT_SECONDS", 0.01)
+    real = getattr(services.jobs, step)
+    refusals = iter(range(3))
+    recovered = threading.Event()
+
+    def refuse_at_first(*args: Any, **more: Any) -> Any:
+        if next(refusals, None) is not None:
+            raise StorageFull("the disk that holds the catalog is full")
+        recovered.set()
+        return real(*args, **more)
+
+    monkeypatch.setattr(services.jobs, step, refuse_at_first)
+    gate = threading.Event()
+    prepare = services.ingestion.parsers.prepare
+    monkeypatch.setattr(
+        type(services.ingestion.parsers), "prepare", lambda _self, request: gate.wait(SECONDS) and prepare(request)
+    )
+    with Worker(services).running() as worker:
+        submitted = submit(services, collection, "a", "alpha")
+        assert step != "heartbeat" or recovered.wait(SECONDS)
+        gate.set()
+        assert finished(services, submitted).state == "succeeded"
+        assert recovered.is_set()
+        assert worker.checks()["worker"] == "ok"
+
+
+def test_a_disk_without_room_fails_the_job_by_its_name(
+    services: Services, collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def prepare(_self: Any, _request: Any) -> Any:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(type(services.ingestion.parsers), "prepare", prepare)
+    with Worker(services).running():
+        job = finished(services, submit(services, collection, "a", "alpha"))
+    assert job.error is not None
+    assert (job.state, job.error["code"], job.error["stage"]) == ("failed", "storage_full", "load")
 
 
 def test_a_collection_removed_under_its_job_ends_the_job(

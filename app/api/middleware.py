@@ -1,6 +1,5 @@
 """What surrounds every request: its id, its log line, security headers, and the end of errors that nobody expected."""
 
-import errno
 import logging
 import re
 import secrets
@@ -19,7 +18,6 @@ log = logging.getLogger("footnote.access")
 
 _SANE_REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _CLIENT_LEFT = 499
-_DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -87,8 +85,9 @@ def _ours(error: Exception) -> FootnoteError:
     """Return the error that the caller is told; what nobody expected is logged with its trace."""
     if isinstance(error, FootnoteError):
         return error
-    if isinstance(error, OSError) and error.errno in _DISK_FULL:
-        return StorageFull("the disk has no room for this", hint="free some space, then send it again")
+    full = StorageFull.told_by(error)
+    if full is not None:
+        return full
     log.exception("a request met a bug", exc_info=error)
     return FootnoteError("an unexpected error ended this request", hint="report it with the request_id")
 
