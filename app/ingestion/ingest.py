@@ -24,6 +24,7 @@ from app.ingestion.submission import (
     Submitted,
     etag_of,
     merge_patch,
+    register,
     settings_hash,
 )
 from app.settings import Settings
@@ -211,13 +212,7 @@ class Ingestion:
         self, collection: Collection, store: CollectionStore, submission: Submission, payload: JobPayload
     ) -> Job:
         was_known = store.document(submission.document_id) is not None
-        store.register_document(
-            submission.document_id,
-            title=submission.title or "",
-            metadata=submission.metadata,
-            media_type=submission.media_type or "application/octet-stream",
-            filename=submission.filename,
-        )
+        register(store, submission.document_id, payload)
         try:
             return self.jobs.enqueue(
                 "ingest",

@@ -12,6 +12,7 @@ from app.catalog.jobs import Job
 from app.domain import ChunkingOptions, Document, Metadata
 from app.errors import PreconditionFailed
 from app.ingestion.sources import Original
+from app.stores.port import CollectionStore
 
 PIPELINE_VERSION = 1
 """Raised when loaders, chunkers or contexts change what they make of equal bytes."""
@@ -109,6 +110,17 @@ class Submitted:
     outcome: str
     job: Job | None = None
     duplicate_of: tuple[str, ...] = ()
+
+
+def register(store: CollectionStore, document_id: str, payload: JobPayload) -> int:
+    """Make a document known that a job will work on, and return its registration."""
+    return store.register_document(
+        document_id,
+        title=payload.title or "",
+        metadata=payload.metadata,
+        media_type=payload.media_type or "application/octet-stream",
+        filename=payload.filename,
+    )
 
 
 def chunking_options(collection: Collection) -> ChunkingOptions:

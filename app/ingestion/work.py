@@ -4,22 +4,26 @@ The version that is ready answers until the new one is committed, and stays when
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from app.catalog.claims import attempts_exhausted
 from app.catalog.collections import Collection
 from app.catalog.jobs import Job
-from app.domain import Document, same_space
+from app.domain import Document, DocumentState, same_space
 from app.errors import Cancelled, EmbeddingModelMismatch, FootnoteError
 from app.indexes.opening import OpenCollection
 from app.inference.port import Embedder
 from app.ingestion.embedding import EmbeddedChunks, embed_chunks
 from app.ingestion.ingest import Ingestion
 from app.ingestion.port import JobReport, LoadLimits, Prepared, PrepareRequest
-from app.ingestion.submission import JobPayload, chunking_options
+from app.ingestion.submission import JobPayload, chunking_options, register
 from app.settings import Settings
 from app.stores.port import CollectionStore, PreparedDocument
 from app.telemetry import counters
+
+QUICK_BYTES = 20_000
+"""A smaller document is ready before anyone reads that it is in work, which would cost a commit to say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,10 @@ class _Task:
     def store(self) -> CollectionStore:
         return self.opened.store
 
+    @property
+    def path(self) -> Path:
+        return self.ingestion.originals_of(self.opened).path(self.payload.original)
+
 
 def run_ingest(ingestion: Ingestion, opened: OpenCollection, job: Job, report: JobReport) -> dict[str, Any]:
     """Do the job up to the committed version and return its result; the caller then brings the index up.
@@ -47,13 +55,7 @@ def run_ingest(ingestion: Ingestion, opened: OpenCollection, job: Job, report: J
     if collection is None or job.document_id is None:
         raise Cancelled("the collection was deleted")
     task = _Task(ingestion, collection, opened, job.document_id, JobPayload(**job.payload), report)
-    registration = task.store.register_document(
-        task.document_id,
-        title=task.payload.title or "",
-        metadata=task.payload.metadata,
-        media_type=task.payload.media_type or "application/octet-stream",
-        filename=task.payload.filename,
-    )
+    registration = _registration(task)
     try:
         # A delete cancels its document's jobs first: one that came before `register_document` shows here.
         report.stage("load")
@@ -68,6 +70,14 @@ def run_ingest(ingestion: Ingestion, opened: OpenCollection, job: Job, report: J
         raise
 
 
+def _registration(task: _Task) -> int:
+    known = task.store.document(task.document_id)
+    if known is not None and known.state in (DocumentState.PENDING, DocumentState.READY):
+        # `submit` has registered it. Only a retry comes after a failure or a deletion.
+        return known.key
+    return register(task.store, task.document_id, task.payload)
+
+
 def _work(task: _Task, job: Job, registration: int) -> dict[str, Any]:
     before = task.store.document(task.document_id)
     if before and before.version and before.etag == task.payload.etag:
@@ -76,7 +86,8 @@ def _work(task: _Task, job: Job, registration: int) -> dict[str, Any]:
         return _result(task, before, "unchanged" if job.attempt == 1 else first_time, embedded=0)
     # Checked again here, where jobs of one document run one after the other: of two writers one must lose.
     task.payload.precondition.check(task.document_id, before if before and before.version else None)
-    task.store.set_state(task.document_id, registration, "processing")
+    if task.path.stat().st_size > QUICK_BYTES:
+        task.store.set_state(task.document_id, registration, "processing")
     embedder = _embedder(task)
     prepared = task.ingestion.parsers.prepare(_request(task, embedder))
     embedded = embed_chunks(prepared.chunks, store=task.store, embedder=embedder, report=task.report)
@@ -105,7 +116,7 @@ def _embedder(task: _Task) -> Embedder:
 
 def _request(task: _Task, embedder: Embedder) -> PrepareRequest:
     return PrepareRequest(
-        path=task.ingestion.originals_of(task.opened).path(task.payload.original),
+        path=task.path,
         declared=task.payload.media_type,
         filename=task.payload.filename,
         password=task.payload.password,
