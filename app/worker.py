@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 from app.bootstrap import Services
 from app.catalog.jobs import Job, ProcessOwner
 from app.errors import Cancelled, FootnoteError, StorageFull, Unavailable
+from app.ingestion.tidying import tidy
 from app.ingestion.work import run_ingest
 from app.telemetry import counters
 
@@ -29,7 +30,7 @@ POLL_SECONDS = 0.5
 
 HEARTBEAT_SECONDS = 1.0
 PROGRESS_SECONDS = 0.25
-MAINTENANCE_SECONDS = 300.0
+MAINTENANCE_SECONDS = 1800.0
 
 CATALOG_PAUSE_SECONDS = 1.0
 """Pause before a catalog that could not be written is asked again."""
@@ -165,6 +166,7 @@ class Worker:
         with self.services.jobs.wake:
             self.services.jobs.wake.notify_all()
         deadline = time.monotonic() + timeout
+        self.services.ingestion.parsers.interrupt()
         for thread in self._threads:
             if thread.name.startswith("footnote-ingest"):
                 thread.join(max(0.1, deadline - time.monotonic()))
@@ -336,9 +338,18 @@ class Worker:
                         report.cancelled.set()
 
     def _maintain(self) -> None:
-        while not self._stopping.wait(MAINTENANCE_SECONDS):
+        while True:
             before = datetime.now(UTC) - timedelta(days=self.services.settings.job_retention_days)
             self._persist(partial(self.services.jobs.remove_finished, before))
+            self._tidy()
+            if self._stopping.wait(MAINTENANCE_SECONDS):
+                return
+
+    def _tidy(self) -> None:
+        try:
+            tidy(self.services.ingestion, self._stopping.is_set)
+        except Exception:
+            log.exception("the data folder could not be tidied; the next round tries again")
 
 
 def _bug() -> FootnoteError:

@@ -1,5 +1,6 @@
 """Tell what a file is: by its content first, then by its name, then by what the caller declared."""
 
+import codecs
 import json
 import re
 import zipfile
@@ -125,12 +126,27 @@ def detect(path: Path, filename: str | None, declared: str | None) -> Detected:
     extension = PurePath(filename).suffix.lower() if filename else ""
     by_name = _BY_EXTENSION.get(extension)
     by_declaration = _BY_DECLARATION.get((declared or "").split(";")[0].strip().lower())
+    if by_declaration in _TEXTUAL and filename is None and _is_said_to_be_utf_8(declared, head):
+        # A text and not a file: one that begins with `%PDF-` or `<html>` speaks of them.
+        return Detected(by_declaration, ())
     claimed = by_name or by_declaration
     found = _by_content(path, head, extension, claimed)
     if found is None:
         _refuse_what_is_not_read_yet(extension, declared)
         found = _textual(path, head, claimed)
     return Detected(found, _mismatch(found, claimed))
+
+
+def _is_said_to_be_utf_8(declared: str | None, head: bytes) -> bool:
+    parameters = [each.strip().lower().replace('"', "") for each in (declared or "").split(";")[1:]]
+    if "charset=utf-8" not in parameters:
+        return False
+    try:
+        # The head may end amid a character.
+        codecs.getincrementaldecoder("utf-8")("surrogatepass").decode(head)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _by_content(path: Path, head: bytes, extension: str, claimed: str | None) -> str | None:

@@ -69,20 +69,26 @@ class ParserPool:
                     hint="split the document, or raise FOOTNOTE_PARSE_TIMEOUT_SECONDS",
                 ) from None
             except _Died:
-                raise self._verdict(child.end(), request.limits) from None
+                raise _stopping() if child.is_interrupted else _verdict(child.end(), request.limits) from None
             else:
                 keep = child.is_fit
                 return prepared
             finally:
                 self._put_back(child, keep=keep)
 
+    def interrupt(self) -> None:
+        """End the children at work, whose callers get `Unavailable`; others can be started afterwards."""
+        with self._lock:
+            for child in self._busy:
+                child.is_interrupted = True
+                child.kill()
+
     def close(self) -> None:
         """End every child, also those at work, whose callers get `Unavailable`."""
+        self.interrupt()
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []
-            for child in self._busy:
-                child.kill()
             if self._reaper:
                 self._reaper.cancel()
         for child in idle:
@@ -127,22 +133,21 @@ class ParserPool:
         for child in tired:
             child.end()
 
-    def _verdict(self, exit_status: int, limits: LoadLimits) -> FootnoteError:
-        """Return the error that a child's end amid a document means."""
-        if self._closed:
-            return _stopping()
-        logger.warning("a parser process died", extra={"exit_status": exit_status})
-        if exit_status == -signal.SIGXCPU:
-            return DocumentLimitExceeded(
-                f"parsing the document took longer than {limits.parse_timeout_seconds:g} seconds",
-                hint="split the document, or raise FOOTNOTE_PARSE_TIMEOUT_SECONDS",
-            )
-        if exit_status == -signal.SIGKILL:
-            return DocumentLimitExceeded(
-                "the system ended the parser, most likely for want of memory",
-                hint="split the document, give the machine more memory, or lower FOOTNOTE_PARSE_MEMORY_BYTES",
-            )
-        return DamagedDocument("the parser died of this file", hint="open it in its program and save it anew")
+
+def _verdict(exit_status: int, limits: LoadLimits) -> FootnoteError:
+    """Return the error that a child's end amid a document means."""
+    logger.warning("a parser process died", extra={"exit_status": exit_status})
+    if exit_status == -signal.SIGXCPU:
+        return DocumentLimitExceeded(
+            f"parsing the document took longer than {limits.parse_timeout_seconds:g} seconds",
+            hint="split the document, or raise FOOTNOTE_PARSE_TIMEOUT_SECONDS",
+        )
+    if exit_status == -signal.SIGKILL:
+        return DocumentLimitExceeded(
+            "the system ended the parser, most likely for want of memory",
+            hint="split the document, give the machine more memory, or lower FOOTNOTE_PARSE_MEMORY_BYTES",
+        )
+    return DamagedDocument("the parser died of this file", hint="open it in its program and save it anew")
 
 
 def _stopping() -> Unavailable:
@@ -154,6 +159,7 @@ class _Child:
 
     def __init__(self) -> None:
         self.idle_since = 0.0
+        self.is_interrupted = False
         self.documents = 0
         self.resident_bytes = 0
         self.process = subprocess.Popen(

@@ -136,3 +136,20 @@ def test_beginnings_of_containers_are_refused_with_a_reason(detected, data: byte
     with pytest.raises(FootnoteError) as caught:
         detected(data)
     assert caught.value.status in (415, 422)
+
+
+@pytest.mark.parametrize(
+    "text", ["%PDF-1.4 is how a PDF begins", "PK\x03\x04 is a ZIP", "{\\rtf is RTF", "<html> is a tag"]
+)
+def test_a_text_that_was_sent_as_text_is_taken_at_its_word(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "sent"
+    file.write_bytes(text.encode())
+    assert detect(file, None, "text/plain; charset=utf-8").media_type == "text/plain"
+
+
+def test_a_file_is_not_text_because_its_sender_says_so(tmp_path: Path) -> None:
+    file = tmp_path / "sent"
+    file.write_bytes(b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n1 0 obj")
+    assert detect(file, None, "text/plain; charset=utf-8").media_type == "application/pdf"
+    file.write_bytes(b"%PDF-1.4\n")
+    assert detect(file, "a.txt", "text/plain; charset=utf-8").media_type == "application/pdf"

@@ -1,0 +1,70 @@
+"""Remove what crashes and refusals leave behind: spooled uploads, unwanted originals, documents without a job."""
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+
+from app.catalog.collections import Collection
+from app.errors import Conflict, FootnoteError, NotFound
+from app.indexes.opening import OpenCollection
+from app.ingestion.ingest import Ingestion
+
+log = logging.getLogger(__name__)
+
+SPOOL_SECONDS = 3600.0
+"""No upload takes longer: a spooled file that has not grown for so long belongs to a process that died."""
+
+ORPHAN_SECONDS = 60.0
+PAGE = 200
+
+
+def tidy(ingestion: Ingestion, is_stopping: Callable[[], bool]) -> None:
+    """Go through the spool and every collection once; a collection that cannot be opened is left for the next time."""
+    _clear_spool(ingestion)
+    for collection in _collections(ingestion):
+        if is_stopping():
+            return
+        try:
+            with ingestion.opened.get(collection.id) as opened:
+                ingestion.sweep_originals(collection.id, opened)
+                _fail_orphans(ingestion, collection, opened)
+        except NotFound:
+            continue
+        except FootnoteError as error:
+            log.warning("a collection could not be tidied", extra={"collection": collection.name, "code": error.code})
+
+
+def _clear_spool(ingestion: Ingestion) -> None:
+    oldest = time.time() - SPOOL_SECONDS
+    for path in ingestion.spool.iterdir():
+        if path.is_file() and path.stat().st_mtime < oldest:
+            path.unlink(missing_ok=True)
+
+
+def _collections(ingestion: Ingestion) -> Iterator[Collection]:
+    cursor: str | None = None
+    while True:
+        page, cursor = ingestion.collections.list(limit=PAGE, cursor=cursor)
+        yield from page
+        if cursor is None:
+            return
+
+
+def _fail_orphans(ingestion: Ingestion, collection: Collection, opened: OpenCollection) -> None:
+    """Say `failed` of documents that wait for a job which was never queued, because the process died before it."""
+    latest = datetime.now(UTC) - timedelta(seconds=ORPHAN_SECONDS)
+    cursor: str | None = None
+    while True:
+        page = opened.store.list_documents(None, limit=PAGE, cursor=cursor, states=("pending", "processing"))
+        for document in page.data:
+            if document.updated_at < latest and not ingestion.jobs.unfinished(collection.id, document.id):
+                error = Conflict(
+                    "the service ended before the document's job was queued",
+                    code="interrupted",
+                    hint="send the document again",
+                )
+                opened.store.set_state(document.id, document.key, "failed", error.problem())
+        cursor = page.next_cursor
+        if cursor is None:
+            return

@@ -1,0 +1,102 @@
+"""What crashes and refusals leave behind is removed, and nothing else."""
+
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.bootstrap import Services, build_services
+from app.catalog.collections import Collection
+from app.ingestion import tidying
+from app.ingestion.collections import create_collection
+from app.ingestion.submission import Submission
+from app.ingestion.tidying import tidy
+from app.settings import Settings
+from app.worker import Worker
+
+LONG_AGO = 100_000.0
+
+
+@pytest.fixture
+def services(tmp_path: Path) -> Iterator[Services]:
+    made = build_services(Settings(data=tmp_path / "data", embedder="hashed", admin_key="tidying-tests-admin-key"))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def collection(services: Services) -> Collection:
+    return create_collection(services.ingestion, "c", title=None, description=None, settings={})
+
+
+def age(file: Path) -> None:
+    old = file.stat().st_mtime - LONG_AGO
+    os.utime(file, (old, old))
+
+
+def store_original(services: Services, collection: Collection, data: bytes) -> Any:
+    return services.ingestion.originals(collection.id).write(data)
+
+
+def age_originals(services: Services, collection: Collection) -> None:
+    for path in (services.settings.data / "collections" / collection.id / "originals").iterdir():
+        age(path)
+
+
+def originals(services: Services, collection: Collection) -> set[str]:
+    return {path.name for path in (services.settings.data / "collections" / collection.id / "originals").iterdir()}
+
+
+def run(services: Services) -> None:
+    tidy(services.ingestion, lambda: False)
+
+
+def test_an_upload_that_a_dead_process_left_is_removed_and_a_running_one_is_not(services: Services) -> None:
+    left, running = services.ingestion.spool / "left", services.ingestion.spool / "running"
+    left.write_bytes(b"x")
+    running.write_bytes(b"x")
+    age(left)
+    run(services)
+    assert [path.name for path in services.ingestion.spool.iterdir()] == ["running"]
+
+
+def test_originals_of_documents_and_of_jobs_that_may_run_again_stay(services: Services, collection: Collection) -> None:
+    refused, queued, ready = (store_original(services, collection, data) for data in (b"refused", b"queued", b"ready"))
+    with Worker(services).running():
+        job = services.ingestion.submit(collection, Submission("ready", ready, media_type="text/plain")).job
+        assert job is not None
+        assert services.jobs.wait(job.id, 60).state == "succeeded"
+    services.ingestion.submit(collection, Submission("queued", queued, media_type="text/plain"))
+    run(services)
+    assert originals(services, collection) == {refused.sha256, queued.sha256, ready.sha256}
+    age_originals(services, collection)
+    run(services)
+    assert originals(services, collection) == {queued.sha256, ready.sha256}
+
+
+def test_a_document_whose_job_was_never_queued_says_so(
+    services: Services, collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with services.opened.get(collection.id) as opened:
+        for name in ("orphan", "young"):
+            opened.store.register_document(name, title="", metadata={}, media_type="text/plain", filename=None)
+        run(services)
+        assert {opened.store.document(name).state for name in ("orphan", "young")} == {"pending"}  # type: ignore[union-attr]
+
+        class Later(datetime):
+            @classmethod
+            def now(cls, tz: Any = None) -> datetime:
+                return datetime.now(UTC) + timedelta(seconds=2 * tidying.ORPHAN_SECONDS)
+
+        monkeypatch.setattr(tidying, "datetime", Later)
+        stored = store_original(services, collection, b"queued")
+        services.ingestion.submit(collection, Submission("young", stored, media_type="text/plain"))
+        run(services)
+        orphan, young = opened.store.document("orphan"), opened.store.document("young")
+    assert orphan is not None
+    assert young is not None
+    assert (orphan.state, (orphan.error or {})["code"]) == ("failed", "interrupted")
+    assert young.state == "pending"
