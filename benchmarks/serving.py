@@ -1,6 +1,7 @@
 """Start the real server for a benchmark, on a data folder of its own."""
 
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -33,13 +34,14 @@ class Served:
 
 
 @contextmanager
-def serve(port: int = 8765, data: Path | None = None, **settings: str) -> Iterator[Served]:
+def serve(data: Path | None = None, **settings: str) -> Iterator[Served]:
     """Serve until the block ends; `settings` are `FOOTNOTE_*` values by lower-case name."""
     with tempfile.TemporaryDirectory(prefix="footnote-benchmark-") as folder:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("FOOTNOTE_")}
         environment |= {"FOOTNOTE_DATA": str(data or folder), "FOOTNOTE_ADMIN_KEY": ADMIN_KEY}
         environment |= {"FOOTNOTE_MODELS": str(models_folder()), "FOOTNOTE_LOG_LEVEL": "warning"}
         environment |= {f"FOOTNOTE_{name.upper()}": value for name, value in settings.items()}
+        port = _free_port()
         command = [str(Path(sys.executable).with_name("footnote")), "serve", "--port", str(port)]
         begin = time.perf_counter()
         process = subprocess.Popen(command, env=environment)
@@ -55,6 +57,12 @@ def serve(port: int = 8765, data: Path | None = None, **settings: str) -> Iterat
 def models_folder() -> Path:
     """Return where converted models are kept between benchmarks."""
     return Path(os.environ.get("FOOTNOTE_MODELS") or Path(__file__).parent.parent / ".pytest_cache" / "models")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def _wait_until_ready(url: str, process: "subprocess.Popen[bytes]") -> None:
