@@ -3,7 +3,7 @@
 FootnoteError
 ├── Unauthenticated 401 · InsufficientScope 403 · NotFound 404 · MethodNotAllowed 405
 ├── Conflict 409 ── NameTaken, EmbeddingModelMismatch, IndexNotReady
-├── PreconditionFailed 412 · PayloadTooLarge 413 · UnsupportedMediaType 415
+├── PreconditionFailed 412 (Overtaken) · PayloadTooLarge 413 · UnsupportedMediaType 415
 ├── InvalidRequest 422 ── UnknownField
 ├── UnusableDocument 422 ── EmptyDocument, UndecodableText, NoExtractableText, DamagedDocument,
 │                           PasswordRequired, DocumentLimitExceeded
@@ -130,6 +130,10 @@ class PreconditionFailed(FootnoteError):
     """`If-Match` or `If-None-Match` does not hold."""
 
     status, code, title = 412, "precondition_failed", "The precondition does not hold"
+
+
+class Overtaken(PreconditionFailed):
+    """Another writer changed the document between its reading and its writing."""
 
 
 class PayloadTooLarge(FootnoteError):

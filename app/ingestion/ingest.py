@@ -11,7 +11,7 @@ from typing import Any, Final
 from app.catalog.collections import Collection, Collections
 from app.catalog.jobs import Job, Jobs
 from app.domain import Document, Filter
-from app.errors import Conflict, EmptyDocument, FootnoteError, NotFound
+from app.errors import Conflict, EmptyDocument, FootnoteError, NotFound, Overtaken, PreconditionFailed
 from app.indexes.opening import OpenCollection, OpenCollections
 from app.inference.registry import Embedders
 from app.ingestion.isolation import ParserPool
@@ -73,6 +73,14 @@ class Ingestion:
         """
         if submission.original.size == 0:
             raise EmptyDocument("the document has no bytes", hint="send the text or the file itself")
+        while True:
+            try:
+                return self._submit(collection, submission, precondition)
+            except Overtaken:
+                # On what the document is now, the precondition holds or does not.
+                continue
+
+    def _submit(self, collection: Collection, submission: Submission, precondition: Precondition) -> Submitted:
         fingerprint = settings_hash(collection, submission)
         etag = etag_of(submission.original.sha256, fingerprint, submission.metadata, submission.expires_at)
         with self.opened.get(collection.id) as opened:
@@ -107,20 +115,42 @@ class Ingestion:
         expires_at: Any = UNSET,
         precondition: Precondition = ALWAYS,
     ) -> Submitted:
-        """Change a ready document's title, metadata (JSON merge patch) or expiry without its bytes."""
+        """Change a ready document's title, metadata (JSON merge patch) or expiry without its bytes.
+
+        Raises `PreconditionFailed` where it does not hold; a change that another one overtook is made again on what
+        that one left, and its job fails if it is overtaken while it waits.
+        """
+        while True:
+            existing = self._patchable(collection, document_id)
+            precondition.check(document_id, existing)
+            patched = self._patched(collection, existing, title=title, metadata=metadata, expires_at=expires_at)
+            try:
+                # What is not named is taken from `existing`, so nothing else may be overwritten with it.
+                return self.submit(collection, patched, Precondition(if_match=existing.etag))
+            except PreconditionFailed:
+                continue
+
+    def _patchable(self, collection: Collection, document_id: str) -> Document:
         with self.opened.get(collection.id) as opened:
             existing = opened.store.document(document_id)
         if existing is None:
             raise NotFound(f"there is no document {document_id!r} in this collection")
-        if not existing.version or existing.content_hash is None:
+        if not existing.version:
             raise Conflict(
                 f"the document {document_id!r} is {existing.state.value}",
                 hint="wait until it is ready, or send it again",
             )
+        return existing
+
+    def _patched(
+        self, collection: Collection, existing: Document, *, title: Any, metadata: Any, expires_at: Any
+    ) -> Submission:
+        if existing.content_hash is None:
+            raise NotFound("the original of this document is no longer stored", hint="send the document again")
         path = self.originals(collection.id).path(existing.content_hash)
         extraction = existing.extraction or {}
-        submission = Submission(
-            document_id,
+        return Submission(
+            existing.id,
             Original(existing.content_hash, path.stat().st_size),
             media_type=extraction.get("declared_media_type"),
             filename=existing.filename,
@@ -129,7 +159,6 @@ class Ingestion:
             metadata_is_whole=True,
             expires_at=existing.expires_at if expires_at is UNSET else expires_at,
         )
-        return self.submit(collection, submission, precondition)
 
     def retry(self, collection: Collection, document_id: str) -> Job:
         """Put a document's last failed or cancelled job back into the queue."""
@@ -148,7 +177,7 @@ class Ingestion:
             for document_id in document_ids:
                 precondition.check(document_id, store.document(document_id))
             self.jobs.cancel_for_document(collection.id, document_ids)
-            deleted = store.delete_documents(document_ids)
+            deleted = store.delete_documents(document_ids, expected_etag=precondition.etag)
             opened.catch_up()
             hashes = [found.content_hash for found in documents if found.content_hash]
             self.sweep_originals(collection.id, opened, hashes)
@@ -240,4 +269,5 @@ def _update(store: CollectionStore, existing: Document, submission: Submission, 
         title=existing.title,
         metadata={**found, **submission.metadata},
         expires_at=submission.expires_at,
+        expected_etag=existing.etag,
     )

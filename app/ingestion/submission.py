@@ -89,6 +89,11 @@ class Precondition:
     if_match: str | None = None
     create_only: bool = False
 
+    @property
+    def etag(self) -> str | None:
+        """Return the one etag that holds, or `None` where several do."""
+        return None if self.if_match == "*" else self.if_match
+
     def check(self, document_id: str, existing: Document | None) -> None:
         """Raise `PreconditionFailed` if it does not hold."""
         if self.create_only and existing is not None:

@@ -7,8 +7,8 @@ from typing import Any, Literal, NamedTuple
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from app.domain import Document, DocumentState, Metadata
-from app.errors import Cancelled, NotFound
-from app.stores.attributes import document_attributes
+from app.errors import Cancelled, NotFound, Overtaken
+from app.stores.attributes import Attribute, document_attributes
 from app.stores.changes import advance, log_deleted_documents
 from app.stores.expressions import one_of
 from app.stores.port import DocumentVersion, PreparedDocument
@@ -158,6 +158,19 @@ def update_ready(
     advance(connection, "scope")
 
 
+def expect(connection: Connection, document_ids: Sequence[str], etag: str | None) -> None:
+    """Raise `Overtaken` where one of the documents has another etag; `None` expects nothing."""
+    if etag is None:
+        return
+    for document_id in document_ids:
+        row = _row(connection, document_id)
+        if row is not None and row.etag != etag:
+            raise Overtaken(
+                f"the document {document_id!r} has the etag {row.etag}, not {etag}",
+                hint="read the document again and repeat the change on what it is now",
+            )
+
+
 def delete_all(connection: Connection, document_ids: Sequence[str]) -> int:
     """Delete documents with all that belongs to them and return how many existed."""
     deleted = 0
@@ -245,6 +258,17 @@ def as_document(row: Row[*tuple[Any, ...]]) -> Document:
     )
 
 
+def attributes_of(row: Row[*tuple[Any, ...]]) -> set[Attribute]:
+    """Return what filters look up of a row of the table."""
+    return document_attributes(
+        row.metadata,
+        document_id=row.id,
+        source_type=row.source_type,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+    )
+
+
 def _row(connection: Connection, document_id: str) -> Row[*tuple[Any, ...]] | None:
     return connection.execute(select(documents).where(documents.c.id == document_id)).one_or_none()
 
@@ -255,19 +279,12 @@ def _change(connection: Connection, document_key: int, values: dict[str, Any]) -
 
 def _write_attributes(connection: Connection, document_id: str) -> None:
     row = connection.execute(select(documents).where(documents.c.id == document_id)).one()
-    fields = document_attributes(
-        row.metadata,
-        document_id=row.id,
-        source_type=row.source_type,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-    )
     connection.execute(delete(attributes).where(attributes.c.document_key == row.key))
     connection.execute(
         insert(attributes),
         [
             {"field": field, "kind": int(kind), "value": value, "document_key": row.key}
-            for field, kind, value in sorted(fields, key=lambda attribute: attribute[:2])
+            for field, kind, value in sorted(attributes_of(row), key=lambda attribute: attribute[:2])
         ],
     )
 

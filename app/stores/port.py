@@ -172,13 +172,26 @@ class CollectionStore(Protocol):
         ...
 
     def update_document(
-        self, document_id: str, *, etag: str, title: str, metadata: Metadata, expires_at: datetime | None
+        self,
+        document_id: str,
+        *,
+        etag: str,
+        title: str,
+        metadata: Metadata,
+        expires_at: datetime | None,
+        expected_etag: str | None = None,
     ) -> Document:
-        """Change what needs no embedding; raises `NotFound`."""
+        """Change what needs no embedding.
+
+        Raises `NotFound`, and `Overtaken` where the document's etag is not the one expected, if any.
+        """
         ...
 
-    def delete_documents(self, document_ids: Sequence[str]) -> int:
-        """Delete documents with all that belongs to them in one transaction; return how many existed."""
+    def delete_documents(self, document_ids: Sequence[str], *, expected_etag: str | None = None) -> int:
+        """Delete documents with all that belongs to them in one transaction; return how many existed.
+
+        Raises `Overtaken`, with nothing deleted, where one of them has another etag than the expected one, if any.
+        """
         ...
 
     def document(self, document_id: str) -> Document | None:

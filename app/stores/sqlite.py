@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -94,18 +95,27 @@ class SqliteStore:
             return documents.existing(connection, prepared.id)
 
     def update_document(
-        self, document_id: str, *, etag: str, title: str, metadata: Metadata, expires_at: datetime | None
+        self,
+        document_id: str,
+        *,
+        etag: str,
+        title: str,
+        metadata: Metadata,
+        expires_at: datetime | None,
+        expected_etag: str | None = None,
     ) -> Document:
         """Change what needs no embedding."""
         with self._database.writing() as connection:
+            documents.expect(connection, [document_id], expected_etag)
             documents.update_ready(
                 connection, document_id, etag=etag, title=title, metadata=metadata, expires_at=expires_at, now=_now()
             )
             return documents.existing(connection, document_id)
 
-    def delete_documents(self, document_ids: Sequence[str]) -> int:
+    def delete_documents(self, document_ids: Sequence[str], *, expected_etag: str | None = None) -> int:
         """Delete documents with all that belongs to them in one transaction."""
         with self._database.writing(erases=True) as connection:
+            documents.expect(connection, document_ids, expected_etag)
             return documents.delete_all(connection, document_ids)
 
     def document(self, document_id: str) -> Document | None:
@@ -286,4 +296,10 @@ def _now() -> datetime:
 
 
 def _bytes_in(folder: Path) -> int:
-    return sum((Path(parent) / name).stat().st_size for parent, _, names in os.walk(folder) for name in names)
+    total = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            # A file may be deleted while others are counted.
+            with suppress(FileNotFoundError):
+                total += (Path(parent) / name).stat().st_size
+    return total

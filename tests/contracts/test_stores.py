@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from app.domain import Chunk, Condition, DocumentState, EmbeddingSpace, Notice, Operator, Page
-from app.errors import Cancelled, EmbeddingModelMismatch, NotFound, Unavailable
+from app.errors import Cancelled, EmbeddingModelMismatch, NotFound, Overtaken, Unavailable
 from app.settings import Settings
 from app.stores.port import CollectionStore, PreparedDocument, Scope
 from app.stores.registry import STORES, create_store
@@ -206,6 +206,29 @@ def test_an_update_changes_metadata_without_a_new_version_or_change(store: Colle
     assert not store.scope(Condition("team", Operator.EQ, "it"), None).is_empty
     with pytest.raises(NotFound):
         store.update_document("b", etag="", title="", metadata={}, expires_at=None)
+
+
+def test_a_change_or_a_deletion_of_what_another_writer_has_changed_is_refused(store: CollectionStore) -> None:
+    put(store, "a", metadata={"team": "hr"})
+    put(store, "b")
+    read = store.document("a")
+    assert read is not None
+    store.update_document("a", etag='"theirs"', title="T", metadata={"team": "it"}, expires_at=None)
+
+    with pytest.raises(Overtaken):
+        store.update_document("a", etag='"mine"', title="", metadata={}, expires_at=None, expected_etag=read.etag)
+    with pytest.raises(Overtaken):
+        store.delete_documents(["b", "a"], expected_etag=read.etag)
+    left = store.document("a")
+    assert left is not None
+    assert (left.etag, left.metadata) == ('"theirs"', {"team": "it"})
+    assert store.document("b") is not None
+
+    updated = store.update_document(
+        "a", etag='"mine"', title="", metadata={}, expires_at=None, expected_etag='"theirs"'
+    )
+    assert updated.etag == '"mine"'
+    assert store.delete_documents(["a"], expected_etag='"mine"') == 1
 
 
 # --- texts, pages, chunks ---
