@@ -126,8 +126,11 @@ class Database:
                 self._writer.release()
 
     def bytes_on_disk(self) -> int:
-        """Return the size of the file and its log."""
-        return self._path.stat().st_size + self._log_bytes()
+        """Return the size of the file and its log; raises `NotFound` when they were deleted."""
+        try:
+            return self._path.stat().st_size + self._log_bytes()
+        except FileNotFoundError:
+            raise _gone() from None
 
     def close(self) -> None:
         """Refuse new work, wait for what is running, and close every connection."""
@@ -191,7 +194,7 @@ class Database:
             if name == "SQLITE_INTERRUPT":
                 raise self._too_slow() from error
             if name.startswith("SQLITE_CANTOPEN"):
-                raise NotFound("the collection's files are not there", hint="was it deleted?") from error
+                raise _gone() from error
             raise
         except PoolTimeout as error:
             raise StoreBusy("too many reads of the collection are running", hint="try again", retry_after=1) from error
@@ -228,6 +231,10 @@ class Database:
             code="search_timeout",
             hint="narrow the filter, or raise FOOTNOTE_SEARCH_TIMEOUT_SECONDS",
         )
+
+
+def _gone() -> NotFound:
+    return NotFound("the collection's files are not there", hint="was it deleted?")
 
 
 class _Deadline:

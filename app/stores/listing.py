@@ -22,16 +22,16 @@ def list_documents(
 ) -> DocumentPage:
     """Return up to `limit` documents after the cursor; raises `InvalidRequest` for a cursor that is none of ours."""
     after = 0 if cursor is None else _key_of(cursor)
-    wanted = select(documents).where(documents.c.key > after).order_by(documents.c.key).limit(limit + 1)
+    wanted = select(documents).order_by(documents.c.key).limit(limit + 1)
     values: dict[str, list[int]] = {}
-    if states:
-        wanted = wanted.where(documents.c.state.in_(states))
-    if scope_filter is not None:
-        passing = FilterEvaluation(connection).document_keys(scope_filter)
-        rest = passing[passing > after]
-        # Without a condition on the state the next keys are the page, however many pass.
-        values["keys"] = (rest if states else rest[: limit + 1]).tolist()
+    if scope_filter is None:
+        wanted = wanted.where(documents.c.key > after)
+        if states:
+            wanted = wanted.where(documents.c.state.in_(states))
+    else:
+        passing = FilterEvaluation(connection).document_keys(scope_filter, states)
         wanted = wanted.where(one_of(documents.c.key, "keys"))
+        values["keys"] = passing[passing > after][: limit + 1].tolist()
     found = [as_document(row) for row in connection.execute(wanted, values)]
     page = found[:limit]
     return DocumentPage(tuple(page), _cursor_after(page[-1].key) if len(found) > limit else None)

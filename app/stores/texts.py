@@ -2,13 +2,24 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from app.domain import Page
 from app.stores.schema import pages, texts
 
 SEGMENT_CHARACTERS = 65_536
 _SEGMENTS_AT_ONCE = 16
+_NO_END = 2**62
+
+_SEGMENTS = (
+    select(texts.c.text)
+    .where(
+        texts.c.document_key == bindparam("document_key"),
+        texts.c.start >= bindparam("first"),
+        texts.c.start < bindparam("end"),
+    )
+    .order_by(texts.c.start)
+)
 
 
 def write_text(connection: Connection, document_key: int, text: str) -> None:
@@ -26,13 +37,9 @@ def write_text(connection: Connection, document_key: int, text: str) -> None:
 def read_text(connection: Connection, document_key: int, start: int, end: int | None) -> str:
     """Return `[start, end)` of a document's text, as far as the text goes."""
     first = start - start % SEGMENT_CHARACTERS
-    segments = (
-        select(texts.c.text).where(texts.c.document_key == document_key, texts.c.start >= first).order_by(texts.c.start)
-    )
-    if end is not None:
-        segments = segments.where(texts.c.start < end)
-    found = "".join(connection.scalars(segments))
-    return found[start - first : None if end is None else max(end, start) - first]
+    end = _NO_END if end is None else max(end, start)
+    asked = {"document_key": document_key, "first": first, "end": end}
+    return "".join(connection.scalars(_SEGMENTS, asked))[start - first : end - first]
 
 
 def write_pages(connection: Connection, document_key: int, placed: Sequence[Page]) -> None:

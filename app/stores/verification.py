@@ -3,16 +3,27 @@
 from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import BindParameter, Connection, bindparam, func, select
 
 from app.domain import Chunk
-from app.stores.attributes import document_attributes
 from app.stores.changes import oldest_revision
 from app.stores.chunks import chunk_id, hash_of
+from app.stores.documents import attributes_of
 from app.stores.schema import attributes, changes, chunks, documents, texts, vectors
 from app.stores.texts import SEGMENT_CHARACTERS, read_text
 
 Difference = dict[str, Any]
+
+# Run for each document, so built once.
+_KEY: BindParameter[int] = bindparam("document_key")
+_ATTRIBUTES = select(attributes.c.field, attributes.c.kind, attributes.c.value).where(attributes.c.document_key == _KEY)
+_CHARACTERS = select(func.coalesce(func.sum(func.length(texts.c.text)), 0)).where(texts.c.document_key == _KEY)
+_CHUNKS = (
+    select(chunks, vectors.c.text_hash, func.length(vectors.c.vector).label("bytes"))
+    .outerjoin(vectors)
+    .where(chunks.c.document_key == _KEY)
+    .order_by(chunks.c.ordinal)
+)
 
 
 def file_differences(connection: Connection) -> list[Difference]:
@@ -51,35 +62,19 @@ def document_differences(connection: Connection, after: int, limit: int) -> tupl
 
 
 def _attribute_differences(connection: Connection, row: Any) -> Iterator[Difference]:
-    of_document = attributes.c.document_key == row.key
-    stored = connection.execute(
-        select(attributes.c.field, attributes.c.kind, attributes.c.value).where(of_document)
-    ).all()
-    expected = document_attributes(
-        row.metadata,
-        document_id=row.id,
-        source_type=row.source_type,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-    )
-    if {tuple(attribute) for attribute in stored} != expected:
+    stored = connection.execute(_ATTRIBUTES, {"document_key": row.key})
+    if {tuple(attribute) for attribute in stored} != attributes_of(row):
         yield _difference("attributes", "filters do not see the metadata as it is", row.id)
 
 
 def _content_differences(connection: Connection, row: Any) -> Iterator[Difference]:
-    of_document = texts.c.document_key == row.key
-    characters = connection.scalar(select(func.coalesce(func.sum(func.length(texts.c.text)), 0)).where(of_document))
+    of_document = {"document_key": row.key}
+    characters = connection.scalar(_CHARACTERS, of_document)
     if characters != row.characters:
         yield _difference("text", f"{row.characters} characters were written, {characters} are there", row.id)
     window = _Window(connection, row.key)
     count = 0
-    stored = (
-        select(chunks, vectors.c.text_hash, func.length(vectors.c.vector).label("bytes"))
-        .outerjoin(vectors)
-        .where(chunks.c.document_key == row.key)
-        .order_by(chunks.c.ordinal)
-    )
-    for chunk in connection.execute(stored):
+    for chunk in connection.execute(_CHUNKS, of_document):
         count += 1
         if chunk.text != window.piece(chunk.start, chunk.end):
             yield _difference("chunk_text", "the chunk is not text[start:end]", row.id, chunk.key)
