@@ -184,6 +184,7 @@ def _result(task: _Task, document: Document, outcome: str, *, embedded: int) -> 
 
 def _forget(task: _Task) -> None:
     """Drop what a cancelled job alone has made: a document that never had a version and that no other job works on."""
+    task.store.drop_staged(task.report.job_id)
     document = task.store.document(task.document_id)
     if document is None or document.version:
         return
