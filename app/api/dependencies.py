@@ -10,7 +10,6 @@ from fastapi.security import HTTPBearer
 from app.bootstrap import Services
 from app.catalog.api_keys import ApiKey
 from app.catalog.collections import Collection
-from app.catalog.jobs import Job
 from app.catalog.principal import Principal, Role
 from app.errors import EmbeddingModelMismatch, InsufficientScope, NotFound
 from app.inference.port import Embedder
@@ -87,30 +86,13 @@ def visible_collection(services: Services, principal: Principal, name: str) -> C
     return collection
 
 
-def visible_job(services: Services, principal: Principal, job_id: str) -> Job:
-    """Return the job, or raise the `NotFound` that tells nothing of other tenants."""
-    job = services.jobs.get(job_id)
-    if job is None or not principal.may_see(job.collection_id):
-        raise NotFound(f"there is no job {job_id[:100]!r}")
-    check_role(principal, Role.INGEST)
-    return job
-
-
 def visible_key(services: Services, principal: Principal, key_id: str) -> ApiKey:
     """Return the key, or raise the `NotFound` that tells nothing of other tenants."""
     key = services.api_keys.get(key_id)
     if key is None or not all(principal.may_see(collection_id) for collection_id in key.collection_ids):
         raise NotFound(f"there is no key {key_id[:100]!r}")
-    check_manages_keys(principal)
-    return key
-
-
-def check_manages_keys(principal: Principal) -> None:
-    """Raise `InsufficientScope` for a key that is no owner's, or that does not see all of its collections."""
     check_role(principal, Role.OWNER)
-    # Any key it made, or whose secret it replaced, could see more than it does itself.
-    if principal.filter is not None:
-        raise InsufficientScope("a key with a filter manages no keys", hint="use an owner's key without a filter")
+    return key
 
 
 def check_role(principal: Principal, needed: Role) -> None:
@@ -120,6 +102,17 @@ def check_role(principal: Principal, needed: Role) -> None:
             f"this needs the role {needed.value}; the key's role is {principal.role.value}",
             hint="use a key with that role",
             extra={"needed_role": needed.value, "role": principal.role.value},
+        )
+    if needed is Role.OWNER:
+        check_sees_all(principal)
+
+
+def check_sees_all(principal: Principal) -> None:
+    """Raise `InsufficientScope` for a key with a filter, which may not look at or act on what the filter hides."""
+    if principal.filter is not None:
+        raise InsufficientScope(
+            "this is about the whole collection; the key's filter hides a part of it",
+            hint="use a key without a filter",
         )
 
 

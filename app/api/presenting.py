@@ -39,7 +39,7 @@ def submitted_reply(
     outcome: str,
     embedded: int = 0,
     timings_ms: Mapping[str, float],
-    duplicate_of: tuple[str, ...] | list[str],
+    duplicate_of: list[str],
 ) -> SubmittedReply:
     """Return a document and what a write made of it; `embedded` is how many chunks the model saw."""
     total = document.chunk_count
@@ -47,7 +47,7 @@ def submitted_reply(
         **_members(document, collection_name),
         outcome=outcome,
         chunks=ChunkCounts(total=total, embedded=embedded, reused=total - embedded),
-        duplicate_of=list(duplicate_of),
+        duplicate_of=duplicate_of,
         timings_ms=rounded(timings_ms),
         request_id=current_request_id(),
     )

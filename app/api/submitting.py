@@ -16,7 +16,7 @@ from app.api.replies import current_request_id, reply
 from app.api.schemas.documents import MEDIA_TYPES, BatchReply, DocumentBody, ItemReply, SubmittedReply
 from app.api.schemas.jobs import JobReply
 from app.api.schemas.problem import Problem
-from app.api.visibility import existing_document, refuse_hidden_document
+from app.api.visibility import refuse_hidden_document, visible_ids, written_document
 from app.api.waiting import all_finished, applied, finished
 from app.catalog.jobs import Job, JobState
 from app.errors import Cancelled, EmptyDocument, FootnoteError
@@ -111,21 +111,27 @@ def _reply_without_job(access: Access, submitted: Submitted, timer: StageTimer) 
         access.collection.name,
         outcome=submitted.outcome,
         timings_ms=timer.milliseconds(),
-        duplicate_of=submitted.duplicate_of,
+        duplicate_of=_seen(access, submitted.duplicate_of),
     )
 
 
 def _reply_of_job(access: Access, job: Job) -> SubmittedReply:
     result: dict[str, Any] = job.result or {}
-    document = existing_document(access, job.document_id or "")
+    document = written_document(access, job.document_id or "")
     return submitted_reply(
         document,
         access.collection.name,
         outcome=result["outcome"],
         embedded=result["chunks"]["embedded"],
         timings_ms=result["timings_ms"],
-        duplicate_of=result["duplicate_of"],
+        duplicate_of=_seen(access, result["duplicate_of"]),
     )
+
+
+def _seen(access: Access, document_ids: Sequence[str]) -> list[str]:
+    """Return the ids that the key may know, in the same order."""
+    seen = visible_ids(access, document_ids)
+    return [document_id for document_id in document_ids if document_id in seen]
 
 
 def _problem_of(job: Job) -> dict[str, Any]:
@@ -158,7 +164,7 @@ def _item_reply(
         status=202,
         outcome="pending",
         job_id=job.id,
-        duplicate_of=list(outcome.duplicate_of),
+        duplicate_of=_seen(access, outcome.duplicate_of),
         warnings=[],
         error=None,
     )

@@ -1,7 +1,13 @@
-"""Which documents of a collection a key sees: all, or those that its forced filter lets through."""
+"""Which documents of a collection, and which jobs, a key sees: all, or what its forced filter lets through."""
 
-from app.api.dependencies import Access
+from collections.abc import Iterable
+from dataclasses import replace
+
+from app.api.dependencies import Access, check_role
 from app.api.searching import forced_filter
+from app.bootstrap import Services
+from app.catalog.jobs import Job
+from app.catalog.principal import Principal, Role
 from app.domain import And, Condition, Document, Filter, Operator
 from app.errors import NotFound
 
@@ -23,6 +29,61 @@ def find_document(access: Access, document_id: str) -> Document | None:
         wanted = And((forced, Condition("$document_id", Operator.EQ, document_id)))
         found = opened.store.list_documents(wanted, limit=1, cursor=None).data
         return found[0] if found else None
+
+
+def visible_ids(access: Access, document_ids: Iterable[str]) -> set[str]:
+    """Return the ids of those documents that the key sees; without a filter these are all."""
+    asked = set(document_ids)
+    forced = forced_filter(access)
+    if forced is None or not asked:
+        return asked
+    wanted = And((forced, Condition("$document_id", Operator.IN, sorted(asked))))
+    with access.services.opened.get(access.collection.id) as opened:
+        return {found.id for found in opened.store.list_documents(wanted, limit=len(asked), cursor=None).data}
+
+
+def written_document(access: Access, document_id: str) -> Document:
+    """Return a document that the request itself has written, inside the key's filter or not."""
+    with access.services.opened.get(access.collection.id) as opened:
+        document = opened.store.document(document_id)
+    if document is None:
+        raise NotFound(f"the document {document_id[:256]!r} was deleted meanwhile")
+    return document
+
+
+def visible_job(services: Services, principal: Principal, job_id: str) -> Job:
+    """Return the job, or raise the `NotFound` that tells nothing of other tenants."""
+    job = services.jobs.get(job_id)
+    if job is not None and principal.may_see(job.collection_id):
+        check_role(principal, Role.INGEST)
+        for seen in visible_jobs(services, principal, [job]):
+            return seen
+    raise NotFound(f"there is no job {job_id[:100]!r}")
+
+
+def visible_jobs(services: Services, principal: Principal, jobs: Iterable[Job]) -> list[Job]:
+    """Return those of the key's collections' jobs whose document it sees, without the ids of others."""
+    if principal.filter is None:
+        return list(jobs)
+    return [
+        without_hidden_ids(services, principal, job)
+        for job in jobs
+        if job.document_id is not None and _seen_of(services, principal, job, [job.document_id])
+    ]
+
+
+def without_hidden_ids(services: Services, principal: Principal, job: Job) -> Job:
+    """Return the job without the ids of documents that the key does not see."""
+    named = (job.result or {}).get("duplicate_of")
+    if principal.filter is None or not named:
+        return job
+    seen = _seen_of(services, principal, job, named)
+    return replace(job, result={**(job.result or {}), "duplicate_of": [found for found in named if found in seen]})
+
+
+def _seen_of(services: Services, principal: Principal, job: Job, document_ids: Iterable[str]) -> set[str]:
+    collection = services.collections.by_id(job.collection_id)
+    return set() if collection is None else visible_ids(Access(services, principal, collection), document_ids)
 
 
 def refuse_hidden_document(access: Access, document_id: str) -> None:

@@ -73,3 +73,55 @@ def test_what_is_hidden_cannot_be_changed_or_deleted(
     assert client.post(f"{path}/delete", json=everything).json() == {"deleted": 1}
     assert admin.get(f"{path}/hidden").json()["etag"] == before
     assert [document["id"] for document in admin.get(path).json()["data"]] == ["hidden", "bare"]
+
+
+def test_no_job_or_duplicate_tells_of_what_is_hidden(
+    admin: TestClient, teams: str, key_for: Callable[..., TestClient]
+) -> None:
+    client = key_for("ingest", teams, filter=FILTER)
+    (hidden,) = admin.get("/v1/jobs", params={"collection": teams, "document_id": "hidden"}).json()["data"]
+    (rebuild,) = [admin.post(f"/v1/collections/{teams}/rebuild", headers=WAIT).json()]
+    for job in (hidden, rebuild):
+        assert client.get(f"/v1/jobs/{job['id']}").status_code == 404
+        assert client.delete(f"/v1/jobs/{job['id']}").status_code == 404
+    assert client.get("/v1/jobs", params={"document_id": "hidden"}).json()["data"] == []
+
+    copy = {"text": "words for legal", "metadata": {"team": "hr"}}
+    made = client.put(f"/v1/collections/{teams}/documents/copy", json=copy, headers=WAIT)
+    assert (made.status_code, made.json()["duplicate_of"]) == (201, [])
+    again = {"documents": [{"id": "copy2", **copy}]}
+    assert client.post(f"/v1/collections/{teams}/documents", json=again, headers=WAIT).json()["results"][0][
+        "duplicate_of"
+    ] == ["copy"]
+    jobs = client.get("/v1/jobs").json()["data"]
+    assert [job["document_id"] for job in jobs] == ["copy2", "copy", "seen"]
+    assert "hidden" not in str(jobs)
+    assert client.get(f"/v1/jobs/{jobs[0]['id']}").json()["result"]["duplicate_of"] == ["copy"]
+    assert client.delete(f"/v1/jobs/{jobs[0]['id']}").json()["result"]["duplicate_of"] == ["copy"]
+
+
+def test_a_key_with_a_filter_neither_counts_nor_changes_the_whole_collection(
+    teams: str, key_for: Callable[..., TestClient]
+) -> None:
+    client = key_for("owner", teams, filter=FILTER)
+    path = f"/v1/collections/{teams}"
+    answers = [
+        client.get(f"{path}/stats"),
+        client.post(f"{path}/verify"),
+        client.post(f"{path}/rebuild"),
+        client.put(path, json={}),
+        client.patch(path, json={}),
+        client.delete(path),
+        client.get("/v1/keys"),
+    ]
+    assert [(answer.status_code, answer.json()["code"]) for answer in answers] == [(403, "insufficient_scope")] * 7
+
+
+def test_a_document_written_outside_the_filter_is_answered_to_its_writer_and_then_hidden(
+    teams: str, key_for: Callable[..., TestClient]
+) -> None:
+    client = key_for("ingest", teams, filter=FILTER)
+    path = f"/v1/collections/{teams}/documents/outside"
+    made = client.put(path, json={"text": "words", "metadata": {"team": "legal"}}, headers=WAIT)
+    assert (made.status_code, made.json()["outcome"]) == (201, "created")
+    assert client.get(path).status_code == 404

@@ -10,7 +10,7 @@ from app.api.declared import keyed
 from app.api.dependencies import (
     CurrentPrincipal,
     CurrentServices,
-    check_manages_keys,
+    check_role,
     visible_collection,
     visible_key,
 )
@@ -43,7 +43,7 @@ async def create_key(
 
     def create() -> Response:
         opened = [visible_collection(services, principal, name) for name in body.collections]
-        check_manages_keys(principal)
+        check_role(principal, Role.OWNER)
         if body.filter is not None:
             parse_filter(body.filter, "/filter")
         key, secret = services.api_keys.create(
@@ -64,7 +64,7 @@ def list_keys(
     services: CurrentServices, principal: CurrentPrincipal, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
 ) -> ApiKeyList:
     """Answer the keys that open nothing but collections of the asking key."""
-    check_manages_keys(principal)
+    check_role(principal, Role.OWNER)
     page, next_cursor = services.api_keys.list(principal.collection_ids, limit=limit, cursor=cursor)
     return ApiKeyList(data=_replies(services, page), has_more=next_cursor is not None, next_cursor=next_cursor)
 

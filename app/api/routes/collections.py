@@ -16,6 +16,7 @@ from app.api.dependencies import (
     OwnerAccess,
     SearchAccess,
     check_role,
+    check_sees_all,
     visible_collection,
 )
 from app.api.idempotency import IdempotencyKey, answered_once
@@ -123,6 +124,7 @@ def delete_collection(access: OwnerAccess) -> Response:
 )
 def collection_stats(access: IngestAccess) -> CollectionStats:
     """Answer counts of documents, chunks and bytes."""
+    check_sees_all(access.principal)
     with access.services.opened.get(access.collection.id) as opened:
         stats, space = opened.store.stats(), opened.store.embedding_space()
     return CollectionStats(

@@ -10,11 +10,11 @@ from app.api.dependencies import (
     CurrentServices,
     check_role,
     visible_collection,
-    visible_job,
 )
 from app.api.replies import DEFAULT_LIMIT, Cursor, Limit
 from app.api.schemas.jobs import JobList, JobReply
 from app.api.strict_route import StrictRoute
+from app.api.visibility import visible_job, visible_jobs, without_hidden_ids
 from app.catalog.jobs import Job, JobState
 from app.catalog.principal import Role
 
@@ -52,7 +52,7 @@ def list_jobs(
         limit=limit,
         cursor=cursor,
     )
-    data = [JobReply.model_validate(job) for job in page]
+    data = [JobReply.model_validate(job) for job in visible_jobs(services, principal, page)]
     return JobList(data=data, has_more=next_cursor is not None, next_cursor=next_cursor)
 
 
@@ -63,6 +63,7 @@ def get_job(job: VisibleJob) -> JobReply:
 
 
 @router.delete("/{job_id}", operation_id="jobs.cancel", summary="Cancel a job", responses=keyed(403, 404))
-def cancel_job(services: CurrentServices, job: VisibleJob) -> JobReply:
+def cancel_job(services: CurrentServices, principal: CurrentPrincipal, job: VisibleJob) -> JobReply:
     """End a job that waits, ask a running one to stop; a finished one stays as it is."""
-    return JobReply.model_validate(services.jobs.cancel(job.id))
+    cancelled = services.jobs.cancel(job.id)
+    return JobReply.model_validate(without_hidden_ids(services, principal, cancelled))
