@@ -21,7 +21,7 @@ def linear(element: etree._Element) -> str:
 
 
 def _inside(element: etree._Element) -> str:
-    return "".join(linear(child) for child in element)
+    return "".join(map(linear, element))
 
 
 def _part(element: etree._Element, name: str) -> str:
@@ -60,7 +60,7 @@ def _large_operator(element: etree._Element) -> str:
 
 def _delimited(element: etree._Element) -> str:
     separator = _property(element, "sepChr", "|")
-    inside = separator.join(_inside(part) for part in element.iterchildren(M + "e"))
+    inside = separator.join(map(_inside, element.iterchildren(M + "e")))
     return _property(element, "begChr", "(") + inside + _property(element, "endChr", ")")
 
 
@@ -69,11 +69,11 @@ def _function(element: etree._Element) -> str:
 
 
 def _matrix(element: etree._Element) -> str:
-    return "; ".join(", ".join(_inside(cell) for cell in row) for row in element.iterchildren(M + "mr"))
+    return "; ".join(", ".join(map(_inside, row)) for row in element.iterchildren(M + "mr"))
 
 
 def _array(element: etree._Element) -> str:
-    return "; ".join(_inside(row) for row in element.iterchildren(M + "e"))
+    return "; ".join(map(_inside, element.iterchildren(M + "e")))
 
 
 def _limit(element: etree._Element) -> str:

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass, field
 
+from docx.opc.part import XmlPart
 from lxml import etree
 
 from app.ingestion.loaders.docx_package import W, number_of, text_of
@@ -36,11 +37,11 @@ class _List:
 class Numbering:
     """Counts as the document is read from its beginning to its end."""
 
-    def __init__(self, root: etree._Element | None) -> None:
+    def __init__(self, part: XmlPart | None) -> None:
         self._lists: dict[str, _List] = {}
         self._counters: dict[str, dict[int, int]] = {}
-        if root is not None:
-            self._read(root)
+        if part is not None:
+            self._read(part.element)
 
     def label(self, list_id: str, level: int) -> str:
         """Count one more item of a list and return its label: `-` for a bullet, else such as `2.1.`."""

@@ -1,124 +1,129 @@
-"""Open an Office Open XML package: decrypt it, bound what its parts inflate to, find parts by relationship."""
+"""Open an Office Open XML package: decrypt it, bound what its parts inflate to, give them to python-docx."""
 
 import io
-import posixpath
+import re
 import zipfile
 import zlib
-from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import cast
 
+from docx.opc.constants import CONTENT_TYPE
+from docx.opc.constants import RELATIONSHIP_TYPE as RT
+from docx.opc.oxml import CT_Relationship, oxml_parser
+from docx.opc.packuri import PACKAGE_URI, PackURI
+from docx.opc.part import Part, XmlPart
+from docx.package import Package
 from lxml import etree
 
-from app.errors import DamagedDocument, DocumentLimitExceeded, MissingExtra, PasswordRequired
+from app.errors import DamagedDocument, DocumentLimitExceeded, PasswordRequired
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 
-_STRICT = (
-    (b"http://purl.oclc.org/ooxml/wordprocessingml/main", W),
-    (b"http://purl.oclc.org/ooxml/officeDocument/math", M),
-    (b"http://purl.oclc.org/ooxml/officeDocument/relationships", R),
-)
+_STRICT = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/")
+_TRANSITIONAL = rb"http://schemas.openxmlformats.org/\1/2006/"
+_READ = {
+    *(RT.OFFICE_DOCUMENT, RT.CORE_PROPERTIES, RT.STYLES, RT.NUMBERING),
+    *(RT.HEADER, RT.FOOTER, RT.FOOTNOTES, RT.ENDNOTES),
+}
+_NUMBER = re.compile(r"-?\d{1,9}")
 _OLE = b"\xd0\xcf\x11\xe0"
 _TREE_BYTES_PER_XML_BYTE = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Relationship:
-    """Where a part points: the last word of the relation's type and the target part's name."""
+def open_document(path: Path, password: str | None, max_memory_bytes: int) -> XmlPart:
+    """Return the main part of a file, decrypted if need be; raises as `docx.load` says."""
+    data = path.read_bytes()
+    if data.startswith(_OLE):
+        data = _decrypted(data, password)
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            return _Reader(archive, max_memory_bytes // _TREE_BYTES_PER_XML_BYTE).main()
+    except etree.XMLSyntaxError as error:
+        raise DamagedDocument(f"a part of the document is no well-formed XML: {error.msg}") from error
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError) as error:
+        raise DamagedDocument("the document is not a whole ZIP container", hint="send the file again") from error
+    except RuntimeError as error:
+        raise PasswordRequired("the document's ZIP container is encrypted") from error
 
-    kind: str
-    target: str
+
+def related(source: Package | Part, kind: str) -> XmlPart | None:
+    """Return the first part that `source` points to by a kind of relationship."""
+    return next((cast("XmlPart", found.target_part) for found in source.rels.values() if found.reltype == kind), None)
 
 
-class Package:
-    """The parts of one file; each is read at most once and never beyond the limit."""
+class _Reader:
+    """Give python-docx the parts that are read and present, inflated within the limit.
 
-    def __init__(self, file: BinaryIO, max_memory_bytes: int) -> None:
+    `docx.Document` inflates all without one, and refuses what is strict, has macros, or relates to a part not there.
+    """
+
+    def __init__(self, archive: zipfile.ZipFile, bytes_left: int) -> None:
+        self._archive = archive
+        self._bytes_left = bytes_left
+        self._package = Package()
+        self._parts: dict[PackURI, XmlPart | None] = {}
+
+    def main(self) -> XmlPart:
+        """Return the main part, related to the others; raises `DamagedDocument` when there is none."""
+        self._relate(self._package, PACKAGE_URI)
+        main = related(self._package, RT.OFFICE_DOCUMENT) or self._part(PackURI("/word/document.xml"))
+        if main is None:
+            raise DamagedDocument("the container holds no Word document")
+        self._relate(main, main.partname)
+        return main
+
+    def _relate(self, source: Package | Part, uri: PackURI) -> None:
+        data = self._inflated(uri.rels_uri)
+        for relation in etree.fromstring(data, oxml_parser) if data else ():
+            if isinstance(relation, CT_Relationship) and relation.reltype in _READ and relation.target_ref:
+                part = self._part(PackURI.from_rel_ref(uri.baseURI, relation.target_ref))
+                if part:
+                    source.load_rel(relation.reltype, part, relation.rId)
+
+    def _part(self, uri: PackURI) -> XmlPart | None:
+        if uri not in self._parts:
+            data = self._inflated(uri)
+            part = self._parts[uri] = XmlPart.load(uri, CONTENT_TYPE.XML, data, self._package) if data else None
+            if part:
+                etree.strip_tags(part.element, etree.Comment)
+        return self._parts[uri]
+
+    def _inflated(self, uri: PackURI) -> bytes | None:
+        """Return a part in the transitional namespaces, or `None` when there is no such part."""
         try:
-            self._archive = zipfile.ZipFile(file)
-        except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
-            raise DamagedDocument("the document is not a whole ZIP container", hint="send the file again") from error
-        self._bytes_left = max_memory_bytes // _TREE_BYTES_PER_XML_BYTE
-
-    def xml(self, name: str) -> etree._Element | None:
-        """Return the root of a part, or `None` when there is no such part; no entity is ever resolved."""
-        data = self._part(name)
-        if data is None:
-            return None
-        for strict, transitional in _STRICT:
-            data = data.replace(strict, transitional.strip("{}").encode())
-        parser = etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True, huge_tree=True)
-        try:
-            return etree.fromstring(data, parser)
-        except etree.XMLSyntaxError as error:
-            raise DamagedDocument(f"the part {name} of the document is no well-formed XML: {error.msg}") from error
-
-    def relationships(self, part: str = "") -> dict[str, Relationship]:
-        """Return a part's relationships by id; those of the package for an empty name."""
-        folder, name = posixpath.split(part)
-        root = self.xml(posixpath.join(folder, "_rels", f"{name}.rels"))
-        found = {}
-        for relation in root if root is not None else ():
-            target = relation.get("Target", "")
-            if relation.get("TargetMode") != "External" and target:
-                path = (
-                    target.lstrip("/") if target.startswith("/") else posixpath.normpath(posixpath.join(folder, target))
-                )
-                found[relation.get("Id", "")] = Relationship(relation.get("Type", "").rpartition("/")[2], path)
-        return found
-
-    def related(self, kind: str, part: str = "") -> str | None:
-        """Return the name of the part that `part` points to by a kind of relation."""
-        return next((found.target for found in self.relationships(part).values() if found.kind == kind), None)
-
-    def _part(self, name: str) -> bytes | None:
-        try:
-            with self._archive.open(name) as part:
+            with self._archive.open(uri.membername) as part:
                 data = part.read(self._bytes_left + 1)
         except KeyError:
             return None
-        except RuntimeError as error:
-            raise PasswordRequired("the document's ZIP container is encrypted") from error
-        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError) as error:
-            raise DamagedDocument(f"the part {name} of the document cannot be unpacked") from error
         self._bytes_left -= len(data)
         if self._bytes_left < 0:
             raise DocumentLimitExceeded(
                 "the document unpacks to more than the memory limit allows",
                 hint="split the document, or raise FOOTNOTE_PARSE_MEMORY_BYTES",
             )
-        return data
-
-
-def open_package(path: Path, password: str | None, max_memory_bytes: int) -> Package:
-    """Open a file, decrypted if need be; raises `PasswordRequired` and `DamagedDocument`."""
-    data = path.read_bytes()
-    if data.startswith(_OLE):
-        data = _decrypted(data, password)
-    return Package(io.BytesIO(data), max_memory_bytes)
+        return _STRICT.sub(_TRANSITIONAL, data)
 
 
 def _decrypted(data: bytes, password: str | None) -> bytes:
     if password is None:
         raise PasswordRequired("the document is encrypted", hint="send its password in X-Document-Password")
-    try:
-        import msoffcrypto
-        from msoffcrypto.exceptions import InvalidKeyError
-    except ImportError as error:
-        raise MissingExtra("encrypted Office files need the package msoffcrypto-tool") from error
+    # Slow to import and seldom needed.
+    import msoffcrypto.exceptions
+
     decrypted = io.BytesIO()
     try:
         container = msoffcrypto.OfficeFile(io.BytesIO(data))
         container.load_key(password=password, verify_password=True)
         container.decrypt(decrypted)
-    except InvalidKeyError as error:
+    except msoffcrypto.exceptions.InvalidKeyError as error:
         raise PasswordRequired(
             "the password does not open the document", code="password_wrong", hint="send another password"
         ) from error
+    except MemoryError:
+        raise
     except Exception as error:
         raise DamagedDocument("the encrypted document cannot be decrypted") from error
     return decrypted.getvalue()
@@ -132,4 +137,4 @@ def text_of(element: etree._Element | None, name: str = "val") -> str | None:
 def number_of(element: etree._Element | None, name: str = "val") -> int | None:
     """Return a WordprocessingML attribute that is a whole number."""
     found = text_of(element, name)
-    return int(found) if found is not None and found.lstrip("-").isdigit() else None
+    return int(found) if found is not None and _NUMBER.fullmatch(found) else None

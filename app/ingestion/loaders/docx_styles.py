@@ -1,8 +1,9 @@
-"""What a DOCX's paragraph styles say: whether one is a heading or the title, and which list it belongs to."""
+"""What a DOCX says of its paragraphs, in place or by their styles: heading or title, and which list they belong to."""
 
 import re
 from dataclasses import dataclass
 
+from docx.opc.part import XmlPart
 from lxml import etree
 
 from app.ingestion.loaders.docx_package import W, number_of, text_of
@@ -17,7 +18,7 @@ _TITLE_NAMES = {"title", "titel", "标题", "表題"}
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """A paragraph style with what it inherits; `level` is a heading's, from 1."""
+    """What a paragraph or a style says, with what it inherits; `level` is a heading's, from 1."""
 
     level: int | None = None
     is_title: bool = False
@@ -28,33 +29,39 @@ class Style:
 class Styles:
     """The paragraph styles of a document by id."""
 
-    def __init__(self, root: etree._Element | None) -> None:
-        found = root.iterchildren(W + "style") if root is not None else ()
+    def __init__(self, part: XmlPart | None) -> None:
+        found = part.element.iterchildren(W + "style") if part else ()
         self._elements = {text_of(style, "styleId"): style for style in found}
         self._resolved: dict[str | None, Style] = {}
 
-    def get(self, style_id: str | None) -> Style:
-        """Return a style; one that is not defined says nothing."""
+    def of(self, paragraph: etree._Element) -> Style:
+        """Return what a paragraph says of itself and, where it is silent, what its style says."""
+        style_id = text_of(paragraph.find(f"{W}pPr/{W}pStyle"))
         if style_id not in self._resolved:
             self._resolved[style_id] = self._resolve(style_id)
-        return self._resolved[style_id]
+        return _over(paragraph, self._resolved[style_id])
 
     def _resolve(self, style_id: str | None) -> Style:
-        level = list_id = list_level = None
-        is_title = False
-        seen: set[str | None] = set()
-        while style_id in self._elements and style_id not in seen:
-            seen.add(style_id)
-            element = self._elements[style_id]
-            name = text_of(element.find(W + "name")) or ""
-            is_title = is_title or name.lower() in _TITLE_NAMES
-            level = level or _heading_level(element, name)
-            numbering = element.find(f"{W}pPr/{W}numPr")
-            if numbering is not None:
-                list_id = list_id or text_of(numbering.find(W + "numId"))
-                list_level = number_of(numbering.find(W + "ilvl")) if list_level is None else list_level
-            style_id = text_of(element.find(W + "basedOn"))
-        return Style(level, is_title, list_id, list_level)
+        chain: dict[str | None, etree._Element] = {}
+        while style_id in self._elements and style_id not in chain:
+            chain[style_id] = self._elements[style_id]
+            style_id = text_of(chain[style_id].find(W + "basedOn"))
+        style = Style()
+        for element in reversed(chain.values()):
+            style = _over(element, style)
+        return style
+
+
+def _over(element: etree._Element, inherited: Style) -> Style:
+    numbering = f"{W}pPr/{W}numPr/{W}"
+    list_level = number_of(element.find(numbering + "ilvl"))
+    name = text_of(element.find(W + "name")) or ""
+    return Style(
+        level=_heading_level(element, name) or inherited.level,
+        is_title=name.lower() in _TITLE_NAMES or inherited.is_title,
+        list_id=text_of(element.find(numbering + "numId")) or inherited.list_id,
+        list_level=inherited.list_level if list_level is None else list_level,
+    )
 
 
 def _heading_level(element: etree._Element, name: str) -> int | None:

@@ -1,5 +1,8 @@
 import io
+import subprocess
+import sys
 import zipfile
+from collections.abc import Callable
 
 import pytest
 
@@ -10,6 +13,30 @@ TEXT_BOX = """<w:p><w:r><mc:AlternateContent>
 <mc:Choice Requires="wps"><w:drawing><wps:txbx><w:txbxContent>{0}</w:txbxContent></wps:txbx></w:drawing></mc:Choice>
 <mc:Fallback><w:pict><v:textbox><w:txbxContent>{0}</w:txbxContent></v:textbox></w:pict></mc:Fallback>
 </mc:AlternateContent></w:r></w:p>"""
+
+
+CORE = (
+    '<Relationship Id="core" Type="http://schemas.openxmlformats.org/package/2006/relationships/metadata/'
+    'core-properties" Target="docProps/core.xml"/>'
+)
+DUBLIN_CORE = (
+    '<cp:coreProperties xmlns:cp="http://schemas.openxmlformats.org/package/2006/metadata/core-properties" '
+    'xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>  The  Book </dc:title></cp:coreProperties>'
+)
+NOWHERE = (
+    '<Relationship Id="a" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/{}" Target="{}"/>'
+)
+
+
+def repacked(data: bytes, change: Callable[[str, str], str], **added: str) -> bytes:
+    """Return a package in which `change(name, text)` has rewritten each part."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as given, zipfile.ZipFile(packed, "w") as out:
+        for name in given.namelist():
+            out.writestr(name, change(name, given.read(name).decode()))
+        for name, text in added.items():
+            out.writestr(name, text)
+    return packed.getvalue()
 
 
 def cell(inside: str) -> str:
@@ -202,3 +229,79 @@ def test_a_container_without_its_document_is_damaged(load, make_docx, paragraph,
 def test_a_document_without_text_is_empty(load, make_docx) -> None:
     with pytest.raises(EmptyDocument):
         load(make_docx("<w:p/>"), "a.docx")
+
+
+def test_the_title_is_that_of_the_core_properties(load, make_docx, paragraph) -> None:
+    def relate(name: str, text: str) -> str:
+        return text.replace("</Relationships>", CORE + "</Relationships>") if name == "_rels/.rels" else text
+
+    data = make_docx(paragraph("text"))
+
+    assert load(data, "a.docx").title is None
+    assert load(repacked(data, relate, **{"docProps/core.xml": DUBLIN_CORE}), "a.docx").title == "The Book"
+    assert load(repacked(data, relate, **{"docProps/core.xml": "<other/>"}), "a.docx").title is None
+
+
+@pytest.mark.parametrize(("kind", "target"), [("image", "NULL"), ("hyperlink", "#mark"), ("header", "gone.xml")])
+def test_a_relationship_that_leads_nowhere_is_passed_over(load, make_docx, paragraph, kind: str, target: str) -> None:
+    def relate(name: str, text: str) -> str:
+        return (
+            text.replace("<Relationship ", NOWHERE.format(kind, target) + "<Relationship ") if "word/" in name else text
+        )
+
+    body = paragraph("text") + '<w:sectPr><w:headerReference r:id="a"/><w:headerReference r:id="header"/></w:sectPr>'
+
+    assert load(repacked(make_docx(body, header=paragraph("top")), relate), "a.docx").text == "top\n\ntext"
+
+
+def test_a_damaged_part_that_is_not_read_does_no_harm(load, make_docx, paragraph) -> None:
+    def relate(name: str, text: str) -> str:
+        settings = NOWHERE.format("settings", "settings.xml")
+        return text.replace("</Relationships>", settings + "</Relationships>") if "word/_rels" in name else text
+
+    data = repacked(make_docx(paragraph("text")), relate, **{"word/settings.xml": "<broken"})
+
+    assert load(data, "a.docx").text == "text"
+
+
+def test_comments_of_xml_do_not_cut_text(load, make_docx) -> None:
+    assert load(make_docx("<w:p><w:r><w:t>be<!-- x -->fore</w:t></w:r></w:p>"), "a.docx").text == "before"
+
+
+def test_a_footnote_that_refers_to_itself_comes_once(load, make_docx) -> None:
+    reference = '<w:r><w:footnoteReference w:id="2"/></w:r>'
+    note = f'<w:footnote w:id="2"><w:p><w:r><w:t>see</w:t></w:r>{reference}</w:p></w:footnote>'
+
+    assert load(make_docx(f"<w:p>{reference}</w:p>", footnotes=note), "a.docx").text == "[1]\n\n[1] see[2]"
+
+
+NESTS = {
+    "tables": (80, "<w:tbl><w:tr><w:tc>", "</w:tc></w:tr></w:tbl>"),
+    "rows": (60, "<w:tbl><w:tr><w:tc><w:p/></w:tc><w:tc>", "</w:tc></w:tr></w:tbl>"),
+    "controls": (120, "<w:sdt><w:sdtContent>", "</w:sdtContent></w:sdt>"),
+    "boxes": (60, "<w:p><w:r><w:pict><w:txbxContent>", "</w:txbxContent></w:pict></w:r></w:p>"),
+    "formulas": (1, "<w:p>" + "<m:x>" * 240 + "<m:t>in</m:t>" + "</m:x>" * 240 + "</w:p>", ""),
+}
+
+
+@pytest.mark.parametrize("nest", NESTS)
+def test_a_deep_nest_is_read_and_one_beyond_all_measure_is_refused(load, make_docx, paragraph, nest: str) -> None:
+    times, opening, closing = NESTS[nest]
+
+    assert "in" in load(make_docx(opening * times + paragraph("in") + closing * times), "a.docx").text
+    if closing:
+        with pytest.raises(DamagedDocument, match="depth"):
+            load(make_docx(opening * 300 + paragraph("in") + closing * 300), "a.docx")
+
+
+@pytest.mark.parametrize("value", ["²", "--5", "9" * 5000, "", "1.5"])
+def test_a_number_that_is_none_is_passed_over(load, make_docx, paragraph, value: str) -> None:
+    properties = f'<w:outlineLvl w:val="{value}"/><w:numPr><w:ilvl w:val="{value}"/><w:numId w:val="1"/></w:numPr>'
+
+    assert load(make_docx(paragraph("item", properties)), "a.docx").text == "- item"
+
+
+def test_other_formats_are_read_without_importing_python_docx() -> None:
+    code = "import sys, app.ingestion.registry; sys.exit('docx' in sys.modules)"
+
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
