@@ -20,7 +20,7 @@ from app.retrieval.search import SearchResult
 from app.telemetry import StageTimer, counters
 
 ENOUGH_TO_EXTRACT = 1.2
-"""The least strength of a sentence that is given as an answer; decision 0006 has the table."""
+"""The least strength of a sentence that is given as an answer; decision 0007 has the table."""
 
 ENOUGH_TO_GENERATE = 0.7
 """The least strength for which the model is asked: lower, because the model can refuse by itself."""

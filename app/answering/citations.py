@@ -16,7 +16,7 @@ WORD_SUPPORT = 0.6
 
 SOME_WORD_SUPPORT = 0.3
 MEANING_SUPPORT = 0.45
-"""So does one with this smaller share, if its relative cosine with the claim is this high; decision 0006 has both."""
+"""So does one with this smaller share, if its relative cosine with the claim is this high; decision 0007 has both."""
 
 TRANSLATION_SUPPORT = 0.36
 """So does one in another script with this relative cosine: 95 % of translations have it, and of sentences that only

@@ -1,4 +1,4 @@
-"""Answer without a model: the sentences that say it best, word for word; measured in decision 0006."""
+"""Answer without a model: the sentences that say it best, word for word; measured in decision 0007."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
