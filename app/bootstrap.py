@@ -1,6 +1,7 @@
 """The only file that constructs long-lived objects; everything else receives them."""
 
 from dataclasses import dataclass
+from functools import partial
 
 from app.catalog.admin_key import admin_key
 from app.catalog.api_keys import ApiKeys
@@ -17,7 +18,7 @@ from app.inference.registry import Embedders, create_language_model
 from app.ingestion.ingest import Ingestion
 from app.ingestion.isolation import ParserPool
 from app.settings import Settings
-from app.stores.registry import create_store
+from app.stores.registry import create_store, open_store
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +68,13 @@ def build_services(settings: Settings) -> Services:
     analyzer = Analyzer()
     opened = OpenCollections(
         settings.data / "collections",
-        open_store=lambda folder: create_store(folder, settings),
+        create_store=partial(create_store, settings=settings),
+        open_store=partial(open_store, settings=settings),
         open_index=lambda folder: create_index(folder, analyzer.signature),
         analyzer=analyzer,
         limit=settings.open_collections,
     )
+    opened.recover(collections.unchanging())
     embedders = Embedders(settings)
     parsers = ParserPool(settings.parse_processes)
     return Services(

@@ -9,7 +9,7 @@ FootnoteError
 │                           PasswordRequired, DocumentLimitExceeded
 ├── TooManyRequests 429 ── QueueFull
 ├── UpstreamRejected 502 ── UpstreamAuthentication
-├── Unavailable 503 ── EmbeddingUnavailable, LanguageModelUnavailable, StoreBusy
+├── Unavailable 503 ── EmbeddingUnavailable, LanguageModelUnavailable, StoreBusy, StoreDamaged
 ├── StorageFull 507
 ├── Cancelled (a job was cancelled or overtaken by a delete)
 ├── JobAttemptsExhausted (a job whose process died each time it was tried)
@@ -248,6 +248,12 @@ class StoreBusy(Unavailable):
     """A writer held the collection longer than the busy timeout."""
 
     code, title = "store_busy", "The collection is busy"
+
+
+class StoreDamaged(Unavailable):
+    """A database of ours is missing or is not what SQLite wrote."""
+
+    code, title = "store_damaged", "Stored data is damaged"
 
 
 class StorageFull(FootnoteError):

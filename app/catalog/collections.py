@@ -2,7 +2,9 @@
 
 import re
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
@@ -17,6 +19,10 @@ from app.errors import FieldError, InvalidRequest, NameTaken, NotFound
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 _newest_first = NewestFirst(collections)
+
+
+def _nothing(*_: object) -> None:
+    """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +50,18 @@ class Collections:
         self._clock = clock
 
     def create(
-        self, name: str, *, title: str | None = None, description: str | None = None, settings: dict[str, Any]
+        self,
+        name: str,
+        *,
+        title: str | None = None,
+        description: str | None = None,
+        settings: dict[str, Any],
+        put_in_place: Callable[[str], None] = _nothing,
     ) -> Collection:
-        """Add a collection; raises `NameTaken`, and `InvalidRequest` for a name that is no slug."""
+        """Add a collection; raises `NameTaken`, and `InvalidRequest` for a name that is no slug.
+
+        `put_in_place` gets its id before it is committed, so that no collection is known whose folder is not there.
+        """
         if not _NAME.fullmatch(name):
             detail = f"{name!r} is not a collection name: 1 to 63 of a-z, 0-9, _ and -, the first a letter or digit"
             raise InvalidRequest(detail, errors=[FieldError("/name", "invalid_name", detail)])
@@ -55,6 +70,7 @@ class Collections:
         try:
             with self._database.write() as connection:
                 connection.execute(insert(collections).values(**asdict(created)))
+                put_in_place(created.id)
         except IntegrityError as error:
             raise NameTaken(f"there is a collection {name!r} already", hint="choose another name") from error
         return created
@@ -94,10 +110,17 @@ class Collections:
             raise NotFound(f"there is no collection {name!r}")
         return updated
 
-    def delete(self, name: str) -> Collection | None:
+    @contextmanager
+    def unchanging(self) -> Iterator[AbstractSet[str]]:
+        """Give the ids of all collections; none is added or deleted, by any process, while they are used."""
+        with self._database.write() as connection:
+            yield set(connection.execute(select(collections.c.id)).scalars())
+
+    def delete(self, name: str, take_away: Callable[[], None] = _nothing) -> Collection | None:
         """Forget the collection with its jobs, its remembered requests and the keys that open nothing else.
 
-        Return what it was, or `None` if there was none. Its folder is the caller's to remove.
+        Return what it was, or `None` if there was none. `take_away` is called before this is committed, so that no
+        folder is left whose collection is not known.
         """
         with self._database.write() as connection:
             found = _find(connection, name)
@@ -109,6 +132,7 @@ class Collections:
             connection.execute(delete(collections).where(collections.c.id == found.id))
             opens_another = exists().where(key_collections.c.key_id == api_keys.c.id)
             connection.execute(delete(api_keys).where(api_keys.c.id.in_(key_ids), ~opens_another))
+            take_away()
         return found
 
 

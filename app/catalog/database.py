@@ -9,10 +9,10 @@ from typing import Any
 import pysqlite3
 from filelock import FileLock
 from sqlalchemy import Connection, Engine, create_engine, event
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DBAPIError
 
 from app.catalog.turn import Turn
-from app.errors import StorageFull, StoreBusy
+from app.errors import StorageFull, StoreBusy, StoreDamaged, Unavailable
 from app.stores.migration import migrate, needs_migration
 
 BUSY_SECONDS = 15.0
@@ -93,15 +93,23 @@ def _engine(path: Path) -> Engine:
 
 @contextmanager
 def _told_plainly() -> Iterator[None]:
-    """Turn the driver's words for a busy or full database into ours."""
+    """Turn the driver's words for a busy, full, damaged or unreachable database into ours."""
     try:
         yield
-    except OperationalError as error:
+    except DBAPIError as error:
         name = getattr(error.orig, "sqlite_errorname", "")
         if name.startswith("SQLITE_BUSY"):
             raise _busy() from error
         if name == "SQLITE_FULL":
             raise StorageFull("the disk that holds the catalog is full", hint="free some space") from error
+        if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+            raise StoreDamaged("catalog.db is not sound", hint="restore it from a backup") from error
+        if name.startswith(("SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN")):
+            raise Unavailable(
+                "the catalog cannot be read or written now",
+                code="store_unavailable",
+                hint="look at the data folder's disk and permissions",
+            ) from error
         raise
 
 

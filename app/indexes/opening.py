@@ -8,6 +8,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -124,19 +125,22 @@ class _Place:
 class OpenCollections:
     """The pool of open collections, and the folders they live in: one per collection id, which is never used twice.
 
-    `open_store` and `open_index` get a collection's folder. At most `limit` stay open; none in use is closed.
+    `create_store`, `open_store` and `open_index` get a collection's folder. At most `limit` stay open; none in use is
+    closed.
     """
 
     def __init__(
         self,
         folder: Path,
         *,
+        create_store: Callable[[Path], CollectionStore],
         open_store: Callable[[Path], CollectionStore],
         open_index: Callable[[Path], CollectionIndex],
         analyzer: Analyzer,
         limit: int,
     ) -> None:
         self._folder = folder
+        self._create_store = create_store
         self._open_store = open_store
         self._open_index = open_index
         self._analyzer = analyzer
@@ -144,7 +148,6 @@ class OpenCollections:
         self._lock = threading.Lock()
         self._places: OrderedDict[str, _Place] = OrderedDict()
         folder.mkdir(parents=True, exist_ok=True)
-        self._sweep()
 
     @contextlib.contextmanager
     def get(self, collection_id: str) -> Iterator[OpenCollection]:
@@ -165,23 +168,50 @@ class OpenCollections:
         finally:
             self._leave(collection_id, place)
 
-    def create(self, collection_id: str) -> None:
-        """Make the folders of a new collection, all at once; raises `NameTaken`."""
-        made = self._folder / f"{_MAKING}{collection_id}-{secrets.token_hex(4)}"
-        for name in ("originals", "index"):
-            (made / name).mkdir(parents=True)
+    @contextlib.contextmanager
+    def making(self) -> Iterator[Callable[[str], None]]:
+        """Make a new collection's folders and empty store; the function that is given puts them in place by its id.
+
+        It raises `NameTaken`. What is not in place at the end of the block is removed.
+        """
+        made = self._folder / f"{_MAKING}{secrets.token_hex(8)}"
+
+        def put_in_place(collection_id: str) -> None:
+            try:
+                made.rename(self._folder / collection_id)
+            except OSError:
+                raise NameTaken(f"a collection {collection_id!r} is there already") from None
+
         try:
-            made.rename(self._folder / collection_id)
-        except OSError:
-            _remove(made)
-            raise NameTaken(f"a collection {collection_id!r} is there already") from None
+            for name in ("originals", "index"):
+                (made / name).mkdir(parents=True)
+            self._create_store(made).close()
+            yield put_in_place
+        finally:
+            if made.exists():
+                _remove(made)
+
+    def create(self, collection_id: str) -> None:
+        """Make a new collection, all at once; raises `NameTaken`."""
+        with self.making() as put_in_place:
+            put_in_place(collection_id)
 
     def delete(self, collection_id: str) -> None:
         """Remove a collection's folder; what still uses it ends with errors of its own."""
+        with self.deleting(collection_id) as take_away:
+            take_away()
+
+    @contextlib.contextmanager
+    def deleting(self, collection_id: str) -> Iterator[Callable[[], None]]:
+        """Give the function that takes a collection's folder away, which is removed at the end of the block."""
         trash = self._folder / f"{_TRASH}{collection_id}-{secrets.token_hex(4)}"
-        # Renamed first: a crash leaves no half of a collection, and no file can come back under its name.
-        with contextlib.suppress(FileNotFoundError):
-            (self._folder / collection_id).rename(trash)
+
+        def take_away() -> None:
+            # Renamed first: a crash leaves no half of a collection, and no file can come back under its name.
+            with contextlib.suppress(FileNotFoundError):
+                (self._folder / collection_id).rename(trash)
+
+        yield take_away
         self._forget(collection_id)
         _remove(trash)
 
@@ -193,8 +223,21 @@ class OpenCollections:
         for place in places:
             _close(place)
 
-    def _sweep(self) -> None:
-        for trash in self._folder.glob(f"{_TRASH}*"):
+    def recover(self, known: contextlib.AbstractContextManager[AbstractSet[str]]) -> None:
+        """Finish or undo what dead processes left half done.
+
+        Inside `known`, which gives the ids of all collections, none is made or deleted. A folder that was taken away
+        comes back if its collection is still known.
+        """
+        removable: list[Path] = []
+        with known as ids:
+            for trash in self._folder.glob(f"{_TRASH}*"):
+                place = self._folder / trash.name.removeprefix(_TRASH).rpartition("-")[0]
+                if place.name in ids and not place.exists():
+                    trash.rename(place)
+                else:
+                    removable.append(trash)
+        for trash in removable:
             _remove(trash)
         for made in self._folder.glob(f"{_MAKING}*"):
             # A young one may be another process's, which is just making it.

@@ -11,11 +11,11 @@ def create_collection(
     ingestion: Ingestion, name: str, *, title: str | None, description: str | None, settings: dict[str, Any]
 ) -> Collection:
     """Make an empty collection whose embedding model is fixed by name; raise `NameTaken`."""
-    collection = ingestion.collections.create(
-        name, title=title, description=description, settings=with_model(ingestion, settings)
-    )
-    ingestion.opened.create(collection.id)
-    return collection
+    settings = with_model(ingestion, settings)
+    with ingestion.opened.making() as put_in_place:
+        return ingestion.collections.create(
+            name, title=title, description=description, settings=settings, put_in_place=put_in_place
+        )
 
 
 def update_collection(
@@ -45,9 +45,9 @@ def update_collection(
 
 def remove_collection(ingestion: Ingestion, collection: Collection) -> None:
     """Delete a collection with everything that belongs to it; its folder is gone when this returns."""
-    if ingestion.collections.delete(collection.name) is None:
-        raise NotFound(f"there is no collection {collection.name!r}")
-    ingestion.opened.delete(collection.id)
+    with ingestion.opened.deleting(collection.id) as take_away:
+        if ingestion.collections.delete(collection.name, take_away) is None:
+            raise NotFound(f"there is no collection {collection.name!r}")
 
 
 def with_model(ingestion: Ingestion, settings: dict[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Engine, QueuePool, create_engine, event
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from app.errors import Misconfigured, NotFound, StorageFull, StoreBusy, Unavailable
+from app.errors import Misconfigured, NotFound, StorageFull, StoreBusy, StoreDamaged, Unavailable
 from app.stores.migration import migrate, needs_migration
 
 _logger = logging.getLogger(__name__)
@@ -74,8 +74,10 @@ class Database:
         self._closed = False
         self._engine = self._create_engine()
 
-    def migrate(self) -> None:
-        """Create the file if need be and bring it to head, one process at a time."""
+    def migrate(self, *, creates: bool = True) -> None:
+        """Bring the file to head, one process at a time; where there is none, make it or raise `StoreDamaged`."""
+        if not self._path.exists() and self._path.parent.exists() and not creates:
+            raise _damaged("is missing")
         if self._path.exists():
             with self.reading(snapshot=True) as connection:
                 if not needs_migration(connection, "collection"):
@@ -195,6 +197,14 @@ class Database:
                 raise self._too_slow() from error
             if name.startswith("SQLITE_CANTOPEN"):
                 raise _gone() from error
+            if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+                raise _damaged("is not sound") from error
+            if name.startswith(("SQLITE_IOERR", "SQLITE_READONLY")):
+                raise Unavailable(
+                    "the collection's database cannot be read or written now",
+                    code="store_unavailable",
+                    hint="look at the data folder's disk and permissions",
+                ) from error
             raise
         except PoolTimeout as error:
             raise StoreBusy("too many reads of the collection are running", hint="try again", retry_after=1) from error
@@ -231,6 +241,13 @@ class Database:
             code="search_timeout",
             hint="narrow the filter, or raise FOOTNOTE_SEARCH_TIMEOUT_SECONDS",
         )
+
+
+def _damaged(what: str) -> StoreDamaged:
+    return StoreDamaged(
+        f"the collection's database {what}",
+        hint="restore the collection's folder from a backup, or delete the collection and send its documents again",
+    )
 
 
 def _gone() -> NotFound:

@@ -45,7 +45,7 @@ _DOCUMENTS_VERIFIED_AT_ONCE = 100
 class SqliteStore:
     """`CollectionStore` on SQLite; the port says what each method promises."""
 
-    def __init__(self, folder: Path, settings: Settings) -> None:
+    def __init__(self, folder: Path, settings: Settings, *, creates: bool = True) -> None:
         self._folder = folder
         self._scopes = scopes.ScopeCache()
         self._database = Database(
@@ -53,7 +53,7 @@ class SqliteStore:
             read_seconds=settings.search_timeout_seconds,
             write_seconds=settings.write_wait_seconds,
         )
-        self._database.migrate()
+        self._database.migrate(creates=creates)
 
     # --- documents ---
 

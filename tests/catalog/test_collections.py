@@ -1,3 +1,4 @@
+import threading
 from typing import Any
 
 import pytest
@@ -97,3 +98,30 @@ def test_the_same_name_again_is_another_collection(collections: Collections, api
     second = collections.create("handbook", settings={})
     assert second.id != first.id
     assert not api_keys.authenticate(secret).may_see(second.id)
+
+
+def test_a_collection_whose_folder_cannot_be_put_in_place_or_taken_away_stays_as_it_was(
+    collections: Collections,
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError("no")
+
+    with pytest.raises(OSError, match="no"):
+        collections.create("handbook", settings={}, put_in_place=fail)
+    assert collections.get("handbook") is None
+    made = collections.create("handbook", settings={})
+    with pytest.raises(OSError, match="no"):
+        collections.delete("handbook", fail)
+    assert collections.get("handbook") == made
+
+
+def test_nothing_is_added_while_the_ids_are_used(collections: Collections) -> None:
+    made = collections.create("handbook", settings={})
+    adding = threading.Thread(target=collections.create, args=("recipes",), kwargs={"settings": {}})
+    with collections.unchanging() as ids:
+        adding.start()
+        adding.join(0.05)
+        assert collections.get("recipes") is None
+        assert ids == {made.id}
+    adding.join(10)
+    assert collections.get("recipes") is not None

@@ -10,7 +10,7 @@ from app.catalog import database as database_module
 from app.catalog.collections import Collections
 from app.catalog.database import Database
 from app.catalog.tables import collections
-from app.errors import StorageFull, StoreBusy
+from app.errors import StorageFull, StoreBusy, StoreDamaged
 
 MIGRATE = """
 import sys
@@ -136,3 +136,11 @@ def test_a_full_disk_is_told_as_such(database: Database) -> None:
 
     with pytest.raises(StorageFull):
         fill()
+
+
+def test_a_damaged_database_is_told_as_such(tmp_path: Path) -> None:
+    (tmp_path / "catalog.db").write_bytes(b"no database" * 1000)
+    damaged = Database(tmp_path / "catalog.db")
+    with pytest.raises(StoreDamaged):
+        damaged.migrate()
+    damaged.close()

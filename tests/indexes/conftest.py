@@ -15,7 +15,7 @@ from app.indexes.opening import OpenCollection, OpenCollections
 from app.indexes.registry import create_index
 from app.settings import Settings
 from app.stores.port import CollectionStore, PreparedDocument
-from app.stores.registry import create_store
+from app.stores.registry import create_store, open_store
 
 DIMENSIONS = 16
 
@@ -66,7 +66,8 @@ def make_pool(data: Path, limit: int = 8) -> OpenCollections:
     analyzer = Analyzer()
     return OpenCollections(
         data / "collections",
-        open_store=partial(create_store, settings=Settings(data=data)),
+        create_store=partial(create_store, settings=Settings(data=data)),
+        open_store=partial(open_store, settings=Settings(data=data)),
         open_index=partial(create_index, signature=analyzer.signature),
         analyzer=analyzer,
         limit=limit,

@@ -1,11 +1,12 @@
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
-from app.errors import NameTaken, NotFound, Unavailable
+from app.errors import NameTaken, NotFound, StoreDamaged, Unavailable
 from app.indexes import opening
 from app.indexes.analysis import Analyzer
 from app.indexes.opening import OpenCollection, OpenCollections
@@ -13,7 +14,7 @@ from app.indexes.port import CollectionIndex
 from app.indexes.registry import create_index
 from app.settings import Settings
 from app.stores.port import CollectionStore, Scope
-from app.stores.registry import create_store
+from app.stores.registry import create_store, open_store
 
 EVERYTHING = Scope(None, None)
 Put = Callable[[CollectionStore, str, Sequence[str]], None]
@@ -33,7 +34,7 @@ def test_a_collection_that_was_not_made_is_not_found(collections: OpenCollection
 
 def test_a_new_collection_has_its_folders_and_is_empty(collections: OpenCollections, tmp_path: Path) -> None:
     collections.create("c")
-    assert sorted(path.name for path in (tmp_path / "collections" / "c").iterdir()) == ["index", "originals"]
+    assert sorted(path.name for path in (tmp_path / "collections" / "c").iterdir()) == ["collection.db", "index", "originals"]
     with collections.get("c") as opened:
         assert opened.folder == tmp_path / "collections" / "c"
         opened.fresh()
@@ -96,12 +97,33 @@ def test_a_collection_that_another_process_made_is_found(open_pool: OpenPool, pu
         assert count(opened, "word") == 1
 
 
-def test_what_a_crash_left_of_a_deletion_is_swept_at_the_next_start(open_pool: OpenPool, tmp_path: Path) -> None:
+def test_what_a_crash_left_of_a_deletion_is_finished_or_undone_at_the_next_start(
+    open_pool: OpenPool, tmp_path: Path
+) -> None:
+    folder = tmp_path / "collections"
     one = open_pool()
-    one.create("c")
-    (tmp_path / "collections" / "c").rename(tmp_path / "collections" / ".trash-c-1234")
-    open_pool()
+    for name in ("committed", "not_committed"):
+        one.create(name)
+        (folder / name).rename(folder / f".trash-{name}-1234")
+    open_pool().recover(nullcontext({"not_committed"}))
+    assert [path.name for path in folder.iterdir()] == ["not_committed"]
+    with open_pool().get("not_committed") as opened:
+        assert opened.verify() == []
+
+
+def test_a_collection_that_is_not_put_in_place_leaves_nothing(open_pool: OpenPool, tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), open_pool().making():
+        raise ZeroDivisionError
     assert list((tmp_path / "collections").iterdir()) == []
+
+
+def test_a_lost_store_is_never_replaced_by_an_empty_one(open_pool: OpenPool, tmp_path: Path) -> None:
+    open_pool().create("c")
+    database = tmp_path / "collections" / "c" / "collection.db"
+    database.unlink()
+    with pytest.raises(StoreDamaged), open_pool().get("c"):
+        pass
+    assert not database.exists()
 
 
 def test_open_collections_are_shared_and_closed_when_others_are_used(open_pool: OpenPool) -> None:
@@ -144,7 +166,8 @@ def test_threads_that_open_a_collection_at_once_open_it_once(
 
     pool = OpenCollections(
         tmp_path / "collections",
-        open_store=lambda folder: create_store(folder, Settings(data=tmp_path)),
+        create_store=lambda folder: create_store(folder, Settings(data=tmp_path)),
+        open_store=lambda folder: open_store(folder, Settings(data=tmp_path)),
         open_index=open_index,
         analyzer=analyzer,
         limit=4,
@@ -178,7 +201,8 @@ def test_an_opening_that_fails_can_be_tried_again(tmp_path: Path, analyzer: Anal
 
     pool = OpenCollections(
         tmp_path / "collections",
-        open_store=lambda folder: create_store(folder, Settings(data=tmp_path)),
+        create_store=lambda folder: create_store(folder, Settings(data=tmp_path)),
+        open_store=lambda folder: open_store(folder, Settings(data=tmp_path)),
         open_index=open_index,
         analyzer=analyzer,
         limit=4,

@@ -19,7 +19,7 @@ from app.retrieval.plan import build_plan
 from app.retrieval.search import SearchResult, search
 from app.settings import Settings
 from app.stores.port import PreparedDocument
-from app.stores.registry import create_store
+from app.stores.registry import create_store, open_store
 
 
 class FailingEmbedder(HashedEmbedder):
@@ -95,7 +95,8 @@ def shelf(tmp_path: Path) -> Iterator[Shelf]:
     analyzer = Analyzer()
     pool = OpenCollections(
         tmp_path / "collections",
-        open_store=partial(create_store, settings=Settings(data=tmp_path)),
+        create_store=partial(create_store, settings=Settings(data=tmp_path)),
+        open_store=partial(open_store, settings=Settings(data=tmp_path)),
         open_index=partial(create_index, signature=analyzer.signature),
         analyzer=analyzer,
         limit=1,

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Connection
 
 from app.domain import Document
-from app.errors import Misconfigured, NotFound, StorageFull, StoreBusy, Unavailable
+from app.errors import Misconfigured, NotFound, StorageFull, StoreBusy, StoreDamaged, Unavailable
 from app.settings import Settings
 from app.stores import connection as connection_module
 from app.stores.connection import Database, sqlite_driver
@@ -261,3 +261,21 @@ def test_pythons_own_sqlite_serves_where_it_can(
     else:
         with pytest.raises(Misconfigured):
             sqlite_driver()
+
+
+def test_a_damaged_file_is_told_as_such(tmp_path: Path) -> None:
+    (tmp_path / "c.db").write_bytes(b"no database" * 1000)
+    damaged = Database(tmp_path / "c.db", read_seconds=1, write_seconds=1)
+    with pytest.raises(StoreDamaged):
+        damaged.migrate()
+    damaged.close()
+
+
+def test_a_missing_file_is_made_only_where_that_is_asked_for(tmp_path: Path) -> None:
+    missing = Database(tmp_path / "c.db", read_seconds=1, write_seconds=1)
+    with pytest.raises(StoreDamaged):
+        missing.migrate(creates=False)
+    assert not (tmp_path / "c.db").exists()
+    missing.migrate()
+    missing.close()
+    assert (tmp_path / "c.db").exists()
