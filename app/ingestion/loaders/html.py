@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from lxml import etree
 
 from app.domain import Extraction
-from app.errors import EmptyDocument
+from app.errors import DocumentLimitExceeded, EmptyDocument
 from app.ingestion.loaders.canonical import Assembly, on_one_line
 from app.ingestion.loaders.charset import charset_parameter, declared_in_markup, decode
 from app.ingestion.loaders.html_rendering import render, storable
@@ -55,6 +55,17 @@ def load(source: Source) -> Extraction:
     )
 
 
+def refuse_cut(parser: etree.HTMLParser | etree.XMLParser) -> None:
+    """Raise `DocumentLimitExceeded` where the parser stopped at a limit of its own, since the rest would be lost."""
+    for entry in parser.error_log:
+        if entry.type == etree.ErrorTypes.ERR_RESOURCE_LIMIT:
+            reason = entry.message.split(",", 1)[0]
+            raise DocumentLimitExceeded(
+                f"the markup is above a limit of its parser at line {entry.line}: {reason}",
+                hint="make it flatter or split it, then send it again",
+            )
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     """A page's title and the element that holds its readable content, boilerplate taken out."""
@@ -64,13 +75,17 @@ class Page:
 
 
 def parse(markup: str) -> Page:
-    """Return the readable part of a page; raises `EmptyDocument` for markup without any element."""
+    """Return the readable part of a page.
+
+    Raises `EmptyDocument` for markup without any element, and `DocumentLimitExceeded` for what the parser gives up on.
+    """
     parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, huge_tree=True)
     data = markup.replace("\0", "").encode("utf-8", "ignore")
     try:
         root = etree.fromstring(data, parser) if data.strip() else None
     except etree.XMLSyntaxError:
         root = None
+    refuse_cut(parser)
     if root is None:
         raise EmptyDocument("the page has no content")
     title = _title(root)

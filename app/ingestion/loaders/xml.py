@@ -23,7 +23,10 @@ _MAX_LEVEL = 6
 
 
 def load(source: Source) -> Extraction:
-    """Read XML; entities that name files or addresses are never followed. Raises `DamagedDocument`."""
+    """Read XML; entities that name files or addresses are never followed.
+
+    Raises `DamagedDocument`, and `DocumentLimitExceeded` for what the parser gives up on.
+    """
     data = source.path.read_bytes()
     decoded = decode(data, declared_in_markup(data) or charset_parameter(source.declared))
     root = _parse(decoded.text)
@@ -60,6 +63,7 @@ def _parse(markup: str) -> etree._Element:
         root = etree.fromstring(data, parser)
     except etree.XMLSyntaxError as error:
         raise DamagedDocument(f"the XML cannot be read: {error.msg}") from error
+    html.refuse_cut(parser)
     if root is None:
         raise EmptyDocument("the XML has no element")
     return root

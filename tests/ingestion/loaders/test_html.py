@@ -1,6 +1,6 @@
 import pytest
 
-from app.errors import EmptyDocument
+from app.errors import DocumentLimitExceeded, EmptyDocument
 
 FILLER = "<p>" + "The council met on Tuesday and agreed on the budget for the coming year. " * 4 + "</p>"
 
@@ -89,6 +89,11 @@ def test_controls_and_references_to_them_do_no_harm(load) -> None:
 
 def test_deep_nesting_ends(load) -> None:
     assert "deep" in load(page("<div>" * 1500 + "deep" + "</div>" * 1500), "a.html").text
+
+
+def test_what_stands_after_elements_nested_too_deep_is_never_lost_in_silence(load) -> None:
+    with pytest.raises(DocumentLimitExceeded):
+        load(page("<p>before</p>" + "<div>" * 5000 + "deep" + "</div>" * 5000 + "<p>after</p>"), "a.html")
 
 
 @pytest.mark.parametrize("body", ["", "<script>x</script>", "<p> &nbsp; </p>"])

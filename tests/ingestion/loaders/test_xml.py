@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import DamagedDocument, EmptyDocument
+from app.errors import DamagedDocument, DocumentLimitExceeded, EmptyDocument
 
 FEED = """<?xml version="1.0" encoding="{encoding}"?>
 <rss><channel><title>客户新闻</title><link>https://example.org/</link>
@@ -31,11 +31,19 @@ def test_entities_that_name_files_are_not_followed(load, tmp_path: Path) -> None
     assert "SECRET" not in load(document.encode(), "a.xml").text
 
 
-def test_entities_that_multiply_stay_small(load) -> None:
+def test_entities_that_multiply_are_refused(load) -> None:
     entities = "".join(f'<!ENTITY e{n + 1} "{f"&e{n};" * 10}">' for n in range(9))
     document = f'<?xml version="1.0"?><!DOCTYPE a [<!ENTITY e0 "boom">{entities}]><a><p>seen &e9;</p></a>'
 
-    assert len(load(document.encode(), "a.xml").text) < 1000
+    with pytest.raises(DocumentLimitExceeded):
+        load(document.encode(), "a.xml")
+
+
+def test_what_stands_after_elements_nested_too_deep_is_never_lost_in_silence(load) -> None:
+    document = b"<r>first " + b"<a>" * 3000 + b"deep" + b"</a>" * 3000 + b" last</r>"
+
+    with pytest.raises(DocumentLimitExceeded):
+        load(document, "a.xml")
 
 
 @pytest.mark.parametrize("document", [b"<?xml version='1.0'?><a></a>", b"<?xml version='1.0'?>"])
