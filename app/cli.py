@@ -36,6 +36,9 @@ from app.settings import Settings, load_settings
 from app.telemetry import configure_logging
 from app.worker import Worker
 
+WORKER_SILENCE_SECONDS = 60
+"""How long a server process may not answer its parent before it is replaced; on a busy machine importing takes ten."""
+
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Footnote: documents in, cited answers out.")
 console = Console()
 errors = Console(stderr=True)
@@ -74,6 +77,7 @@ def serve(
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=20,
+            timeout_worker_healthcheck=WORKER_SILENCE_SECONDS,
         )
 
 
