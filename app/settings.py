@@ -76,15 +76,12 @@ class Settings(BaseSettings):
 
     ingest_threads: int = Field(2, ge=1, le=64, description="Jobs in work side by side, per server process")
     job_lease_seconds: float = Field(60, gt=1, description="Time after which another process takes over a silent job")
-    job_attempts: int = Field(
-        3, ge=1, description="Attempts of a job whose process died or whose model was unavailable"
-    )
+    job_attempts: int = Field(3, ge=1, description="Attempts of a job whose process dies; after the last it fails")
     job_retention_days: float = Field(7, gt=0, description="Time that finished jobs stay listed")
     idempotency_hours: float = Field(24, gt=0, description="Time that an Idempotency-Key is remembered")
     search_timeout_seconds: float = Field(10, gt=0, description="Time limit of one search's database queries")
     write_wait_seconds: float = Field(30, gt=0, description="Longest wait for another writer of the same collection")
     open_collections: int = Field(64, ge=1, description="Collections held open at once, per process")
-    fetch: bool = Field(False, description="Allow documents to be fetched from URLs")
 
     @property
     def models_folder(self) -> Path:
