@@ -60,11 +60,6 @@ class Report:
         """Return the job's id."""
         return self._job.id
 
-    @property
-    def attempt(self) -> int:
-        """Return which attempt this is, from 1."""
-        return self._job.attempt
-
     def stage(self, name: str, total: int | None = None, unit: str | None = None) -> None:
         """Begin a stage; raise `Cancelled` if the job was cancelled before it."""
         self._end_stage()
@@ -82,10 +77,6 @@ class Report:
         self._tell(done, force=done == self._total)
         self._check()
 
-    def timings_ms(self) -> dict[str, float]:
-        """Return the milliseconds of each stage that has ended."""
-        return dict(self._timings)
-
     @property
     def current_stage(self) -> str | None:
         """Return the stage the job is in."""
@@ -94,7 +85,7 @@ class Report:
     def end(self) -> dict[str, float]:
         """End the last stage and return every stage's milliseconds."""
         self._end_stage()
-        return self.timings_ms()
+        return dict(self._timings)
 
     def _end_stage(self) -> None:
         now = time.perf_counter()

@@ -88,10 +88,6 @@ class Jobs:
         of_collection = jobs.c.collection_id == collection_id
         return self._cancel(*(of_collection & jobs.c.document_id.in_(batch) for batch in batches))
 
-    def cancel_for_collection(self, collection_id: str) -> int:
-        """Cancel every unfinished job of the collection; return how many there were."""
-        return self._cancel(jobs.c.collection_id == collection_id)
-
     def retry(self, job_id: str) -> Job:
         """Queue a failed or cancelled job again, as if new; raises `NotFound`, `Conflict` and `QueueFull`."""
         with self._database.write() as connection:

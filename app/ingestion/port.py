@@ -90,19 +90,10 @@ class JobReport(Protocol):
         """Return the job's id."""
         ...
 
-    @property
-    def attempt(self) -> int:
-        """Return which attempt this is, from 1."""
-        ...
-
     def stage(self, name: str, total: int | None = None, unit: str | None = None) -> None:
         """Begin the stage called `name`, which ends the one before; raise `Cancelled` if the job was cancelled."""
         ...
 
     def advance(self, done: int) -> None:
         """Say how much of the stage is done; raise `Cancelled` if the job was cancelled."""
-        ...
-
-    def timings_ms(self) -> dict[str, float]:
-        """Return the milliseconds of each stage that has ended."""
         ...

@@ -26,7 +26,7 @@ class Kept:
 class Report:
     """Counts what it is told and can cancel after a number of chunks."""
 
-    job_id, attempt = "job_1", 1
+    job_id = "job_1"
 
     def __init__(self, cancel_at: int | None = None) -> None:
         self.done: list[int] = []
@@ -39,9 +39,6 @@ class Report:
         self.done.append(done)
         if self._cancel_at is not None and done >= self._cancel_at:
             raise Cancelled("cancelled")
-
-    def timings_ms(self) -> dict[str, float]:
-        return {}
 
 
 class Counting(HashedEmbedder):
