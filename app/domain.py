@@ -1,5 +1,6 @@
 """The shared nouns, frozen. Offsets are code points of a document's canonical text, `[start, end)` throughout."""
 
+import hashlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -97,7 +98,22 @@ class Chunk:
     @property
     def indexed_text(self) -> str:
         """Return what is embedded and indexed: the context, a line end, the text."""
-        return f"{self.context}\n{self.text}" if self.context else self.text
+        return indexed_text(self.context, self.text)
+
+    @property
+    def text_hash(self) -> bytes:
+        """Return the SHA-256 of what is embedded, by which its vector is found again."""
+        return text_hash(self.indexed_text)
+
+
+def indexed_text(context: str, text: str) -> str:
+    """Return what is embedded and indexed of a chunk."""
+    return f"{context}\n{text}" if context else text
+
+
+def text_hash(indexed: str) -> bytes:
+    """Return the SHA-256 by which the vector of an indexed text is found again."""
+    return hashlib.sha256(indexed.encode()).digest()
 
 
 @dataclass(frozen=True, slots=True)

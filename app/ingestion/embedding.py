@@ -1,6 +1,5 @@
 """Give every chunk its vector, asking the model only for texts that the collection does not have."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -30,7 +29,7 @@ def embed_chunks(
     chunks: Sequence[Chunk], *, store: CollectionStore, embedder: Embedder, report: JobReport
 ) -> EmbeddedChunks:
     """Embed the chunks in batches, each saved before the next begins, outside any transaction."""
-    hashes = [hashlib.sha256(chunk.indexed_text.encode()).digest() for chunk in chunks]
+    hashes = [chunk.text_hash for chunk in chunks]
     vectors = store.known_vectors(list(dict.fromkeys(hashes)))
     missing = {digest: i for i, digest in enumerate(hashes) if digest not in vectors}
     # Long texts first, so that the model's threads end a batch together.

@@ -1,6 +1,5 @@
 """Write and read chunks with their vectors."""
 
-import hashlib
 from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -9,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, Row, bindparam, delete, insert, select
 
-from app.domain import Chunk
+from app.domain import Chunk, indexed_text
 from app.stores.changes import advance, log
 from app.stores.expressions import gathered, numbers, one_of, stored_vector
 from app.stores.port import FoundChunk, IndexedChunk, Keys
@@ -44,11 +43,6 @@ _INDEXED_AFTER = _INDEXED.where(chunks.c.key > bindparam("after")).order_by(chun
 def chunk_id(chunk_key: int) -> str:
     """Return the public id of a chunk: as stable as its key, and used once in its collection."""
     return f"c{chunk_key}"
-
-
-def hash_of(indexed_text: str) -> bytes:
-    """Return the SHA-256 by which vectors are found again."""
-    return hashlib.sha256(indexed_text.encode()).digest()
 
 
 def replace_chunks(
@@ -168,11 +162,6 @@ def _found(row: Row[*tuple[Any, ...]]) -> FoundChunk:
 
 def _indexed(rows: Iterable[Row[*tuple[Any, ...]]]) -> list[IndexedChunk]:
     return [
-        IndexedChunk(
-            row.key,
-            row.document_key,
-            f"{row.context}\n{row.text}" if row.context else row.text,
-            loaded_vector(row.vector),
-        )
+        IndexedChunk(row.key, row.document_key, indexed_text(row.context, row.text), loaded_vector(row.vector))
         for row in rows
     ]

@@ -86,7 +86,7 @@ class SqliteStore:
 
     def replace_document(self, prepared: PreparedDocument) -> Document:
         """Write a version in one transaction and log its changes."""
-        hashes = [chunks.hash_of(chunk.indexed_text) for chunk in prepared.chunks]
+        hashes = [chunk.text_hash for chunk in prepared.chunks]
         with self._database.writing() as connection:
             key = documents.write_version(connection, prepared, _now())
             texts.write_text(connection, key, prepared.text)

@@ -5,9 +5,9 @@ from typing import Any
 
 from sqlalchemy import BindParameter, Connection, bindparam, func, select
 
-from app.domain import Chunk
+from app.domain import indexed_text, text_hash
 from app.stores.changes import oldest_revision
-from app.stores.chunks import chunk_id, hash_of
+from app.stores.chunks import chunk_id
 from app.stores.documents import attributes_of
 from app.stores.schema import attributes, changes, chunks, documents, texts, vectors
 from app.stores.texts import SEGMENT_CHARACTERS, read_text
@@ -78,15 +78,10 @@ def _content_differences(connection: Connection, row: Any) -> Iterator[Differenc
         count += 1
         if chunk.text != window.piece(chunk.start, chunk.end):
             yield _difference("chunk_text", "the chunk is not text[start:end]", row.id, chunk.key)
-        if chunk.text_hash != hash_of(_indexed_text(chunk)) or not chunk.bytes:
+        if chunk.text_hash != text_hash(indexed_text(chunk.context, chunk.text)) or not chunk.bytes:
             yield _difference("vector", "the chunk has no vector of its text", row.id, chunk.key)
     if count != row.chunk_count:
         yield _difference("chunks", f"{row.chunk_count} chunks were written, {count} are there", row.id)
-
-
-def _indexed_text(row: Any) -> str:
-    chunk = Chunk(row.ordinal, row.start, row.end, row.text, row.token_count, row.context)
-    return chunk.indexed_text
 
 
 class _Window:
