@@ -67,6 +67,8 @@ def serve(
         configure_logging(settings.log_level, settings.log_format)
         settings.data.mkdir(parents=True, exist_ok=True)
         _show_new_admin_key(settings)
+        # Whatever cannot be built is told here once, instead of by each server process again and again.
+        build_services(settings).close()
         uvicorn.run(
             "app.main:create_app",
             factory=True,
@@ -219,6 +221,10 @@ def _told_errors() -> Iterator[None]:
         errors.print(f"[red]{error.code}[/]: {escape(error.detail)}")
         if error.hint:
             errors.print(f"hint: {escape(error.hint)}")
+        raise typer.Exit(2) from None
+    except OSError as error:
+        errors.print(f"[red]storage_unavailable[/]: {escape(str(error))}")
+        errors.print("hint: FOOTNOTE_DATA must name a folder that can be written")
         raise typer.Exit(2) from None
 
 
