@@ -1,5 +1,6 @@
 """Generate through any OpenAI-compatible chat server: Ollama, vLLM, llama.cpp, DeepSeek, Azure, Gemini and others."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -8,6 +9,13 @@ from app.errors import UpstreamRejected
 from app.inference.port import Completion, Message
 from app.inference.remote import PROMPT, Refused, RemoteServer, sendable
 
+MOST_CHARACTERS_PER_TOKEN = 40
+"""A token of prose has 1 to 6; each claim of an answer far beyond what was asked for would cost us an embedding."""
+
+ALWAYS_READ_CHARACTERS = 4000
+"""An answer of this length is read whatever was asked for, since some servers do not take small limits exactly."""
+
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _THINK = "<think>"
 _END_OF_THINK = "</think>"
 
@@ -63,7 +71,7 @@ class OpenAICompatibleLanguageModel:
                 dialect = simpler
             else:
                 self._dialect = dialect
-                return self._completion(answer)
+                return self._completion(answer, max_tokens)
 
     def close(self) -> None:
         """Close the connections."""
@@ -78,11 +86,11 @@ class OpenAICompatibleLanguageModel:
             PROMPT,
         )
 
-    def _completion(self, answer: dict[str, Any]) -> Completion:
+    def _completion(self, answer: dict[str, Any], max_tokens: int) -> Completion:
         choice = _first(answer.get("choices"))
         message = choice.get("message")
         content = message.get("content") if isinstance(message, dict) else None
-        text = _without_reasoning(content) if isinstance(content, str) else ""
+        text = _without_reasoning(_storable(content)) if isinstance(content, str) else ""
         finish_reason = choice.get("finish_reason")
         if not text:
             cut = finish_reason == "length"
@@ -90,10 +98,15 @@ class OpenAICompatibleLanguageModel:
                 "The language model answered with no text" + (" within its token limit" if cut else ""),
                 hint="raise max_tokens: its reasoning counts" if cut else None,
             )
+        if len(text) > max(ALWAYS_READ_CHARACTERS, max_tokens * MOST_CHARACTERS_PER_TOKEN):
+            raise UpstreamRejected(
+                f"The language model answered with {len(text)} characters where {max_tokens} tokens were asked for",
+                hint="raise max_tokens, or look at why the model's server does not keep it",
+            )
         usage = answer.get("usage")
         return Completion(
             text=text,
-            model=str(answer.get("model") or self._model),
+            model=_storable(str(answer.get("model") or self._model)),
             prompt_tokens=_count(usage, "prompt_tokens"),
             completion_tokens=_count(usage, "completion_tokens"),
             finish_reason=finish_reason if isinstance(finish_reason, str) else None,
@@ -109,6 +122,11 @@ def _first(choices: Any) -> dict[str, Any]:
 def _count(usage: Any, name: str) -> int:
     count = usage.get(name) if isinstance(usage, dict) else None
     return count if isinstance(count, int) else 0
+
+
+def _storable(text: str) -> str:
+    """Drop what JSON can escape but UTF-8 cannot hold, and NUL."""
+    return _UNSTORABLE.sub("", text)
 
 
 def _without_reasoning(text: str) -> str:

@@ -72,6 +72,19 @@ def test_an_answer_without_text_is_rejected(model, model_server, content):
         complete(model)
 
 
+def test_an_answer_far_beyond_what_was_asked_for_is_rejected(model, model_server):
+    model_server.chat_text = "a [1] " * 1000
+    with pytest.raises(UpstreamRejected, match="50 tokens"):
+        complete(model)
+
+
+def test_what_no_text_can_hold_leaves_the_answer(model, model_server):
+    body = model_server.chat("one\ud800 two\0 three") | {"model": "na\udfffme"}
+    model_server.script = [model_server.Reply(body=body)]
+    completion = complete(model)
+    assert (completion.text, completion.model) == ("one two three", "name")
+
+
 def test_reasoning_that_used_up_the_limit_is_told_as_such(model, model_server):
     body = model_server.chat("<think>very long", finish_reason="length")
     model_server.script = [model_server.Reply(body=body)]
