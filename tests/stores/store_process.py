@@ -3,12 +3,14 @@
 import itertools
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 from conftest import DIMENSIONS, prepare_document
 
 from app.domain import Condition, Operator
+from app.errors import Cancelled
 from app.settings import Settings
 from app.stores.sqlite import SqliteStore
 
@@ -22,9 +24,10 @@ def write_and_delete(store: SqliteStore, turn: int) -> None:
 
 
 def ingest(store: SqliteStore, turn: int) -> None:
-    store.replace_document(
-        prepare_document(store, f"d{turn % 5}", [f"{turn} {i} " for i in range(50)], {"n": turn % 5})
-    )
+    prepared = prepare_document(store, f"d{turn % 5}", [f"{turn} {i} " for i in range(50)], {"n": turn % 5})
+    # The process that deletes may come between the registration and the write, which is then refused.
+    with suppress(Cancelled):
+        store.replace_document(prepared)
 
 
 def delete(store: SqliteStore, turn: int) -> None:
