@@ -8,6 +8,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal, TypeAlias
 
+from app.errors import EmbeddingModelMismatch
+
 Metadata: TypeAlias = Mapping[str, Any]
 """A JSON object: strings, numbers, booleans, dates as RFC 3339 strings, and lists of them."""
 
@@ -142,6 +144,16 @@ def same_space(one: EmbeddingSpace, other: EmbeddingSpace) -> bool:
         return True
     cosine = sum(a * b for a, b in zip(one.fingerprint, other.fingerprint, strict=True))
     return cosine >= _SAME_FINGERPRINT_COSINE
+
+
+def require_same_space(stored: EmbeddingSpace, present: EmbeddingSpace) -> None:
+    """Raise `EmbeddingModelMismatch` where the stored vectors are of another space than the embedder's present one."""
+    if not same_space(stored, present):
+        raise EmbeddingModelMismatch(
+            f"the collection holds vectors of {stored.model} ({stored.dimensions} dimensions), "
+            f"the service embeds with {present.model} ({present.dimensions})",
+            hint="configure the model that the collection was made with",
+        )
 
 
 class Operator(StrEnum):

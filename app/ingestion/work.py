@@ -10,8 +10,8 @@ from typing import Any
 from app.catalog.claims import attempts_exhausted
 from app.catalog.collections import Collection
 from app.catalog.jobs import Job
-from app.domain import Document, DocumentState, same_space
-from app.errors import Cancelled, EmbeddingModelMismatch, FootnoteError
+from app.domain import Document, DocumentState, require_same_space
+from app.errors import Cancelled, FootnoteError
 from app.indexes.opening import OpenCollection
 from app.inference.port import Embedder
 from app.ingestion.embedding import EmbeddedChunks, embed_chunks
@@ -105,12 +105,8 @@ def _embedder(task: _Task) -> Embedder:
     fixed = task.store.embedding_space()
     if fixed is None:
         task.store.set_embedding_space(embedder.space)
-    elif not same_space(fixed, embedder.space):
-        raise EmbeddingModelMismatch(
-            f"the collection holds vectors of {fixed.model} ({fixed.dimensions} dimensions), "
-            f"the service now embeds with {embedder.space.model} ({embedder.space.dimensions})",
-            hint="configure the model that the collection was made with",
-        )
+    else:
+        require_same_space(fixed, embedder.space)
     return embedder
 
 

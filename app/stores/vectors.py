@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, bindparam, delete, insert, select, union_all
 
-from app.domain import EmbeddingSpace, same_space
-from app.errors import EmbeddingModelMismatch
+from app.domain import EmbeddingSpace, require_same_space
 from app.stores.expressions import cosine_distance, gathered, insert_or_skip, numbers, one_of, stored_vector
 from app.stores.port import Keys
 from app.stores.schema import chunks, embedding_space, staged_vectors, vectors
@@ -93,9 +92,5 @@ def fix_space(connection: Connection, space: EmbeddingSpace) -> None:
         fingerprint = stored_vector(np.array(space.fingerprint, np.float32))
         row = {"id": 1, "provider": space.provider, "model": space.model, "dimensions": space.dimensions}
         connection.execute(insert(embedding_space).values(**row, fingerprint=fingerprint))
-    elif not same_space(fixed, space):
-        raise EmbeddingModelMismatch(
-            f"the collection holds vectors of {fixed.model} ({fixed.dimensions} dimensions), "
-            f"not of {space.model} ({space.dimensions})",
-            hint="configure the model that the collection was made with",
-        )
+    else:
+        require_same_space(fixed, space)
