@@ -64,10 +64,7 @@ class ParserPool:
                 keep = child.is_fit and not isinstance(error, DocumentLimitExceeded)
                 raise
             except _OutOfTime:
-                raise DocumentLimitExceeded(
-                    f"parsing the document took longer than {request.limits.parse_timeout_seconds:g} seconds",
-                    hint="split the document, or raise FOOTNOTE_PARSE_TIMEOUT_SECONDS",
-                ) from None
+                raise _too_slow(request.limits) from None
             except _Died:
                 raise _stopping() if child.is_interrupted else _verdict(child.end(), request.limits) from None
             else:
@@ -138,16 +135,20 @@ def _verdict(exit_status: int, limits: LoadLimits) -> FootnoteError:
     """Return the error that a child's end amid a document means."""
     logger.warning("a parser process died", extra={"exit_status": exit_status})
     if exit_status == -signal.SIGXCPU:
-        return DocumentLimitExceeded(
-            f"parsing the document took longer than {limits.parse_timeout_seconds:g} seconds",
-            hint="split the document, or raise FOOTNOTE_PARSE_TIMEOUT_SECONDS",
-        )
+        return _too_slow(limits)
     if exit_status == -signal.SIGKILL:
         return DocumentLimitExceeded(
             "the system ended the parser, most likely for want of memory",
             hint="split the document, give the machine more memory, or lower FOOTNOTE_PARSE_MEMORY_BYTES",
         )
     return DamagedDocument("the parser died of this file", hint="open it in its program and save it anew")
+
+
+def _too_slow(limits: LoadLimits) -> DocumentLimitExceeded:
+    return DocumentLimitExceeded(
+        f"parsing the document took longer than {limits.parse_timeout_seconds:g} seconds",
+        hint="split the document, or raise FOOTNOTE_PARSE_TIMEOUT_SECONDS",
+    )
 
 
 def _stopping() -> Unavailable:
