@@ -173,13 +173,13 @@ class Ingestion:
         """Delete documents in any state, cancel their jobs, and bring the index up; return how many existed."""
         with self.opened.get(collection.id) as opened:
             store = opened.store
-            documents = [found for found in map(store.document, document_ids) if found is not None]
-            for document_id in document_ids:
-                precondition.check(document_id, store.document(document_id))
+            documents = {document_id: store.document(document_id) for document_id in document_ids}
+            for document_id, found in documents.items():
+                precondition.check(document_id, found)
             self.jobs.cancel_for_document(collection.id, document_ids)
             deleted = store.delete_documents(document_ids, expected_etag=precondition.etag)
             opened.catch_up()
-            hashes = [found.content_hash for found in documents if found.content_hash]
+            hashes = [found.content_hash for found in documents.values() if found and found.content_hash]
             self.sweep_originals(collection.id, opened, hashes)
         counters.add("documents_deleted", deleted)
         return deleted
@@ -207,7 +207,7 @@ class Ingestion:
     def verify(self, collection: Collection) -> list[dict[str, Any]]:
         """Return every difference between store, index and originals."""
         with self.opened.get(collection.id) as opened:
-            opened.catch_up()
+            originals = self.originals_of(opened)
             missing = [
                 {
                     "kind": "missing_original",
@@ -216,7 +216,7 @@ class Ingestion:
                     "detail": f"the original {digest} is not stored",
                 }
                 for digest in opened.store.content_hashes()
-                if not (opened.folder / "originals" / digest).is_file()
+                if not originals.holds(digest)
             ]
             return [*opened.store.verify(), *opened.verify(), *missing]
 

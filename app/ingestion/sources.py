@@ -65,12 +65,15 @@ class Originals:
             shutil.copyfileobj(source, target, READ_SIZE)
         return self.adopt(Path(name))
 
+    def holds(self, sha256: str) -> bool:
+        """Return whether the bytes are there."""
+        return (self._folder / sha256).is_file()
+
     def path(self, sha256: str) -> Path:
         """Return where the bytes are; raise `NotFound` when they are gone."""
-        path = self._folder / sha256
-        if not path.is_file():
+        if not self.holds(sha256):
             raise NotFound("the original of this document is no longer stored", hint="send the document again")
-        return path
+        return self._folder / sha256
 
     def remove_unless(self, is_needed: Callable[[str], bool], candidates: list[str] | None = None) -> int:
         """Delete stored bytes that nothing needs and nobody has just sent; return how many files went."""
