@@ -1,7 +1,5 @@
 """Find the embedded model's files, checked by hash; convert them once where they are absent or damaged."""
 
-import errno
-import hashlib
 import json
 import logging
 import subprocess
@@ -16,7 +14,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from app.errors import EmbeddingUnavailable, Misconfigured, StorageFull
-from app.inference.embedders.e5_weights import WEIGHTS_SHA256, check_weights, find_weights
+from app.inference.embedders.e5_weights import WEIGHTS_SHA256, check_weights, find_weights, sha256_of
 
 MODEL_NAME = "multilingual-e5-small"
 CONVERTER_VERSION = 1
@@ -96,12 +94,7 @@ def _hashes_match(folder: Path, manifest: dict[str, Any]) -> bool:
     files = manifest.get("files")
     if not isinstance(files, dict) or not {GRAPH, TOKENIZER} <= files.keys():
         return False
-    return all((folder / name).is_file() and _sha256(folder / name) == wanted for name, wanted in files.items())
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return all((folder / name).is_file() and sha256_of(folder / name) == wanted for name, wanted in files.items())
 
 
 @contextmanager
@@ -118,7 +111,7 @@ def _sole_converter(models_folder: Path) -> Iterator[None]:
         ) from None
     except OSError as error:
         _logger.exception("the embedded model could not be converted")
-        if error.errno == errno.ENOSPC:
+        if StorageFull.told_by(error) is not None:
             raise StorageFull("The disk is too full for the embedded model, which takes 90 MB") from None
         raise EmbeddingUnavailable(
             "The folder of converted models cannot be written", hint="set FOOTNOTE_MODELS to a folder that can"
@@ -138,7 +131,7 @@ def _convert(folder: Path) -> None:
             "model": MODEL_NAME,
             "converter": CONVERTER_VERSION,
             "weights": WEIGHTS_SHA256,
-            "files": {path.name: _sha256(path) for path in paths},
+            "files": {path.name: sha256_of(path) for path in paths},
         }
         # The manifest comes last: until it is there, the files beside it are not used.
         (Path(work) / MANIFEST).write_text(json.dumps(manifest, indent=2))

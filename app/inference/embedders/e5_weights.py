@@ -38,10 +38,15 @@ def find_weights() -> Path:
     )
 
 
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes, in hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def check_weights(path: Path) -> None:
     """Raise `EmbeddingUnavailable` unless the file's SHA-256 is the one this code was written for."""
-    with path.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
+    found = sha256_of(path)
     if found != WEIGHTS_SHA256:
         raise EmbeddingUnavailable(
             f"{FILE_NAME} of the package {PACKAGE} is damaged or of another version: "
