@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from fastapi import Path
 
+from app.api.problems import escape_pointer
 from app.domain import Metadata
 from app.errors import FieldError, InvalidRequest
 from app.settings import Settings
@@ -66,14 +67,11 @@ def _check_members(value: Any, pointer: str, depth: int) -> None:
         raise _wrong(pointer, "too_deep", f"metadata may nest {MAX_METADATA_DEPTH} levels")
     members = value.items() if isinstance(value, dict) else enumerate(value)
     for name, member in members:
-        _check_members(member, f"{pointer}/{_escaped(name)}", depth + 1)
+        member_pointer = f"{pointer}/{escape_pointer(str(name))}"
+        _check_members(member, member_pointer, depth + 1)
         if depth == 1 and str(name).startswith("$"):
-            raise _wrong(f"{pointer}/{_escaped(name)}", "reserved_name", "names that begin with $ are the service's")
+            raise _wrong(member_pointer, "reserved_name", "names that begin with $ are the service's")
 
 
 def _wrong(pointer: str, code: str, reason: str) -> InvalidRequest:
     return InvalidRequest(f"{pointer}: {reason}", errors=[FieldError(pointer, code, reason)])
-
-
-def _escaped(name: str | int) -> str:
-    return str(name).replace("~", "~0").replace("/", "~1")
