@@ -45,7 +45,7 @@ def configure_logging(level: str, style: Literal["json", "text"]) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Formatter(style))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-    for noisy in ("httpx", "httpcore", "httpx2", "httpcore2", "openai", "alembic"):
+    for noisy in ("httpx2", "httpcore2", "openai", "alembic"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
 
 
