@@ -96,7 +96,7 @@ def _put(client: httpx.Client, collection: str, data: DataSet) -> dict[str, str]
             raise SystemExit(f"{collection}: {counts['failed']} documents failed")
         if counts.get("ready") == len(ids):
             return ids
-        time.sleep(0.5)
+        time.sleep(2)
 
 
 def _measure(client: httpx.Client, collection: str, data: DataSet, ids: dict[str, str], mode: str) -> str:

@@ -297,9 +297,9 @@ def _now() -> datetime:
 
 def _bytes_in(folder: Path) -> int:
     total = 0
-    for parent, _, names in os.walk(folder):
-        for name in names:
+    with suppress(FileNotFoundError), os.scandir(folder) as entries:
+        for entry in entries:
             # A file may be deleted while others are counted.
             with suppress(FileNotFoundError):
-                total += (Path(parent) / name).stat().st_size
+                total += entry.stat().st_size
     return total
