@@ -20,15 +20,13 @@ import numpy as np
 from grown_collection import FIELD, GrownQueries, fill
 from numpy.typing import NDArray
 
+from app.bootstrap import build_services
 from app.domain import Condition, Filter, Operator
-from app.indexes.analysis import Analyzer
 from app.indexes.opening import OpenCollection, OpenCollections
-from app.indexes.registry import create_index
 from app.retrieval.plan import SearchPlan, build_plan
 from app.retrieval.search import search
 from app.settings import load_settings
 from app.stores.port import Scope
-from app.stores.registry import create_store
 
 MODES: tuple[Literal["keyword", "dense", "hybrid"], ...] = ("keyword", "dense", "hybrid")
 SETTINGS = load_settings({})
@@ -87,14 +85,7 @@ def build(data: Path, chunks: int, chunks_per_document: int) -> None:
 
 def open_pool(data: Path) -> OpenCollections:
     """Open collections as the service does."""
-    analyzer = Analyzer()
-    return OpenCollections(
-        data / "collections",
-        open_store=lambda folder: create_store(folder, SETTINGS),
-        open_index=lambda folder: create_index(folder, analyzer.signature),
-        analyzer=analyzer,
-        limit=SETTINGS.open_collections,
-    )
+    return build_services(load_settings({"FOOTNOTE_DATA": str(data)})).opened
 
 
 def plan_of(query: str, mode: Literal["keyword", "dense", "hybrid"], top_k: int, percent: float | None) -> SearchPlan:
