@@ -88,7 +88,7 @@ def migrate() -> None:
     """Bring the catalog and every collection to the newest schema, and convert the embedded model."""
     with _services() as services:
         count = 0
-        for collection in _collections(services):
+        for collection in services.collections.every():
             with services.opened.get(collection.id):
                 count += 1
         model = services.embedders.default_model
@@ -247,19 +247,10 @@ def _show_new_admin_key(settings: Settings) -> None:
         errors.print(f"  {secret}", highlight=False)
 
 
-def _collections(services: Services) -> Iterator[Collection]:
-    cursor: str | None = None
-    while True:
-        page, cursor = services.collections.list(ids=None, limit=200, cursor=cursor)
-        yield from page
-        if cursor is None:
-            return
-
-
 def _collection(services: Services, name: str) -> Collection:
     collection = services.collections.get(name)
     if collection is None:
-        names = ", ".join(found.name for found in _collections(services)) or "none yet"
+        names = ", ".join(found.name for found in services.collections.every()) or "none yet"
         raise NotFound(f"there is no collection {name!r}", hint=f"there are: {names}")
     return collection
 

@@ -18,6 +18,7 @@ from app.catalog.tables import api_keys, collections, key_collections, utc_now
 from app.errors import FieldError, InvalidRequest, NameTaken, NotFound
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+_PAGE = 200
 _newest_first = NewestFirst(collections)
 
 
@@ -63,8 +64,8 @@ class Collections:
         `put_in_place` gets its id before it is committed, so that no collection is known whose folder is not there.
         """
         if not _NAME.fullmatch(name):
-            detail = f"{name!r} is not a collection name: 1 to 63 of a-z, 0-9, _ and -, the first a letter or digit"
-            raise InvalidRequest(detail, errors=[FieldError("/name", "invalid_name", detail)])
+            detail = f"{name[:100]!r} is no collection name; allowed are 1 to 63 of a-z, 0-9, _ and -, not _ or - first"
+            raise InvalidRequest(detail, errors=[FieldError("path:collection", "invalid_name", detail)])
         now = self._clock()
         created = Collection(f"col_{secrets.token_hex(12)}", name, title, description, settings, now, now)
         try:
@@ -109,6 +110,15 @@ class Collections:
         if updated is None:
             raise NotFound(f"there is no collection {name!r}")
         return updated
+
+    def every(self) -> Iterator[Collection]:
+        """Yield all collections, newest first, a page at a time."""
+        cursor: str | None = None
+        while True:
+            page, cursor = self.list(limit=_PAGE, cursor=cursor)
+            yield from page
+            if cursor is None:
+                return
 
     @contextmanager
     def unchanging(self) -> Iterator[AbstractSet[str]]:

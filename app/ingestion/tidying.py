@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from app.catalog.collections import Collection
@@ -22,7 +22,7 @@ PAGE = 200
 def tidy(ingestion: Ingestion, is_stopping: Callable[[], bool]) -> None:
     """Go through the spool and every collection once; a collection that cannot be opened is left for the next time."""
     _clear_spool(ingestion)
-    for collection in _collections(ingestion):
+    for collection in ingestion.collections.every():
         if is_stopping():
             return
         try:
@@ -40,15 +40,6 @@ def _clear_spool(ingestion: Ingestion) -> None:
     for path in ingestion.spool.iterdir():
         if path.is_file() and path.stat().st_mtime < oldest:
             path.unlink(missing_ok=True)
-
-
-def _collections(ingestion: Ingestion) -> Iterator[Collection]:
-    cursor: str | None = None
-    while True:
-        page, cursor = ingestion.collections.list(limit=PAGE, cursor=cursor)
-        yield from page
-        if cursor is None:
-            return
 
 
 def _fail_orphans(ingestion: Ingestion, collection: Collection, opened: OpenCollection) -> None:

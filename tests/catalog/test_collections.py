@@ -27,7 +27,7 @@ def test_a_collection_is_found_by_name_and_by_id(collections: Collections) -> No
 def test_a_name_that_is_no_slug_is_refused(collections: Collections, name: str) -> None:
     with pytest.raises(InvalidRequest) as refused:
         collections.create(name, settings={})
-    assert refused.value.errors[0].pointer == "/name"
+    assert refused.value.errors[0].pointer == "path:collection"
 
 
 @pytest.mark.parametrize("name", ["a", "0", "a-b_c", "a" * 63])
@@ -52,6 +52,14 @@ def test_an_update_replaces_what_may_change(collections: Collections, clock: Any
     assert changed.updated_at > changed.created_at == made.created_at
     with pytest.raises(NotFound):
         collections.update("recipes", title=None, description=None, settings={})
+
+
+def test_every_collection_is_given_once_over_all_pages(
+    collections: Collections, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.catalog.collections._PAGE", 2)
+    names = [collections.create(name, settings={}).name for name in "abcde"]
+    assert sorted(found.name for found in collections.every()) == names
 
 
 def test_a_list_shows_only_the_ids_asked_for(collections: Collections) -> None:

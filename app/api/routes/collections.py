@@ -1,6 +1,5 @@
 """Collections: make, look, change, delete, count, verify, rebuild."""
 
-import re
 from typing import Any
 
 from fastapi import APIRouter, Response
@@ -22,7 +21,6 @@ from app.api.dependencies import (
 from app.api.idempotency import IdempotencyKey, answered_once
 from app.api.replies import DEFAULT_LIMIT, Cursor, Limit, reply
 from app.api.schemas.collections import (
-    NAME_PATTERN,
     CollectionList,
     CollectionPatch,
     CollectionReply,
@@ -40,7 +38,7 @@ from app.bootstrap import Services
 from app.catalog.collections import Collection
 from app.catalog.principal import Principal, Role
 from app.domain import ChunkingOptions
-from app.errors import FieldError, InvalidRequest, NameTaken, UnknownField
+from app.errors import FieldError, NameTaken, UnknownField
 from app.ingestion.chunkers.options import check_chunking
 from app.ingestion.collections import create_collection, remove_collection, update_collection
 
@@ -193,9 +191,6 @@ def _owned(services: Services, principal: Principal, name: str) -> Access:
 
 
 def _create(services: Services, name: str, body: CollectionSettings) -> Collection:
-    if not re.fullmatch(NAME_PATTERN, name):
-        detail = f"{name[:100]!r} is no collection name; allowed are 1 to 63 of a-z, 0-9, _ and -, not _ or - first"
-        raise InvalidRequest(detail, errors=[FieldError("path:collection", "invalid_name", detail)])
     _check(services, body)
     return create_collection(
         services.ingestion, name, title=body.title, description=body.description, settings=_settings(body)

@@ -9,7 +9,6 @@ from app.api.schemas import examples
 from app.api.schemas.search import SearchOptions
 from app.api.schemas.strict import Reply, Request
 
-NAME_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,62}$"
 LARGEST_CHUNK = 100_000
 
 _BODY_EXAMPLE: dict[str, Any] = {
