@@ -90,8 +90,11 @@ def _fetch(
     keyword: KeywordHits | FootnoteError | None = None
     if len(plan.legs) > 1:
         future = _beside.submit(contextvars.copy_context().run, by_terms)
-        dense = _attempt(by_vector)
-        keyword = _attempt(partial(_join, future, by_terms))
+        try:
+            dense = _attempt(by_vector)
+        finally:
+            # Also after an error: no leg may still read a collection that its caller closes.
+            keyword = _attempt(partial(_join, future, by_terms))
     elif "dense" in plan.legs:
         dense = _attempt(by_vector)
     else:

@@ -1,5 +1,6 @@
 """Searches over real stores and indexes: both legs, their failures, filters, and queries of every shape."""
 
+import threading
 from dataclasses import replace
 from typing import Any
 
@@ -169,6 +170,25 @@ def test_a_fault_of_ours_is_never_taken_for_a_leg_that_does_not_answer(shelf) ->
     break_keywords(shelf, KeyError("a bug"))
     with pytest.raises(KeyError):
         shelf.search("parental leave")
+
+
+def test_no_leg_outlives_a_search_that_fails(shelf) -> None:
+    fill(shelf)
+    may_end, ended = threading.Event(), threading.Event()
+    find = shelf.opened.index.keyword.search
+
+    class SlowLeg(FailingLeg):
+        def search(self, *arguments: Any) -> Any:
+            may_end.wait(10)
+            ended.set()
+            return find(*arguments)
+
+    index = shelf.opened.index
+    shelf.opened.index = replace(index, keyword=SlowLeg(index.keyword, KeyError()))
+    threading.Timer(0.1, may_end.set).start()
+    with pytest.raises(EmbeddingModelMismatch):
+        shelf.search("parental leave", OtherSpace())
+    assert ended.is_set()
 
 
 class OtherSpace(HashedEmbedder):
