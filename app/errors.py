@@ -4,7 +4,7 @@ FootnoteError
 ├── Unauthenticated 401 · InsufficientScope 403 · NotFound 404 · MethodNotAllowed 405
 ├── Conflict 409 ── NameTaken, EmbeddingModelMismatch, IndexNotReady
 ├── PreconditionFailed 412 (Overtaken) · PayloadTooLarge 413 · UnsupportedMediaType 415
-├── InvalidRequest 422 ── UnknownField
+├── InvalidRequest 422 ── UnknownField, InvalidCursor
 ├── UnusableDocument 422 ── EmptyDocument, UndecodableText, NoExtractableText, DamagedDocument,
 │                           PasswordRequired, DocumentLimitExceeded
 ├── TooManyRequests 429 ── QueueFull
@@ -158,6 +158,22 @@ class UnknownField(InvalidRequest):
     """A field, parameter or enum value that does not exist."""
 
     code, title = "unknown_field", "A name is not known"
+
+
+class InvalidCursor(InvalidRequest):
+    """A cursor that is none of the list's own."""
+
+    code, title = "invalid_cursor", "The cursor is not one of this list"
+
+    @classmethod
+    def of_another_list(cls) -> "InvalidCursor":
+        """Return the error that every list answers such a cursor with."""
+        detail = "the cursor was not made by this list"
+        return cls(
+            detail,
+            hint="use next_cursor of the page before as it is, or leave it out",
+            errors=[FieldError("query:cursor", cls.code, detail)],
+        )
 
 
 class UnusableDocument(FootnoteError):

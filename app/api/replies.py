@@ -8,7 +8,7 @@ from fastapi import Query, Response
 from app.api.schemas.search import NoticeReply
 from app.api.schemas.strict import Reply
 from app.domain import Notice
-from app.errors import FieldError, InvalidRequest
+from app.errors import InvalidCursor
 from app.telemetry import request_id
 
 Limit = Annotated[int, Query(ge=1, le=200, description="Most items of one page")]
@@ -47,6 +47,5 @@ def after(cursor: str | None) -> int | None:
     if cursor is None:
         return None
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 19):
-        detail = "this is not a cursor of this list"
-        raise InvalidRequest(detail, errors=[FieldError("query:cursor", "invalid_cursor", detail)])
+        raise InvalidCursor.of_another_list()
     return int(cursor)

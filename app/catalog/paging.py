@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, RowMapping, Select, Table, tuple_
 
-from app.errors import FieldError, InvalidRequest
+from app.errors import InvalidCursor
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class NewestFirst:
     table: Table
 
     def page(self, query: Select[Any], limit: int, cursor: str | None) -> Select[Any]:
-        """Return the query of one page and one row more; raises `InvalidRequest` for a cursor that is none of ours."""
+        """Return the query of one page and one row more; raises `InvalidCursor` for a cursor that is none of ours."""
         position: ColumnElement[Any] = tuple_(self.table.c.created_at, self.table.c.id)
         if cursor is not None:
             query = query.where(position < self._decode(cursor))
@@ -47,11 +47,5 @@ class NewestFirst:
             if moment.tzinfo is None:
                 raise ValueError(created_at)
         except (binascii.Error, ValueError, TypeError) as error:
-            detail = "the cursor was not made by this list"
-            raise InvalidRequest(
-                detail,
-                code="invalid_cursor",
-                hint="use next_cursor of the page before as it is, or leave it out",
-                errors=[FieldError("query:cursor", "invalid_cursor", detail)],
-            ) from error
+            raise InvalidCursor.of_another_list() from error
         return moment, row_id

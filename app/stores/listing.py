@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, select
 
 from app.domain import Filter
-from app.errors import FieldError, InvalidRequest
+from app.errors import InvalidCursor
 from app.stores.documents import as_document
 from app.stores.expressions import one_of
 from app.stores.filter_sql import FilterEvaluation
@@ -20,7 +20,7 @@ from app.stores.schema import documents
 def list_documents(
     connection: Connection, scope_filter: Filter | None, limit: int, cursor: str | None, states: Sequence[str]
 ) -> DocumentPage:
-    """Return up to `limit` documents after the cursor; raises `InvalidRequest` for a cursor that is none of ours."""
+    """Return up to `limit` documents after the cursor; raises `InvalidCursor` for a cursor that is none of ours."""
     after = 0 if cursor is None else _key_of(cursor)
     wanted = select(documents).order_by(documents.c.key).limit(limit + 1)
     values: dict[str, list[int]] = {}
@@ -47,14 +47,7 @@ def _key_of(cursor: str) -> int:
         packed = base64.b64decode(cursor.encode("ascii"), altchars=b"-_", validate=True)
         key, checksum = struct.unpack(">qI", packed)
     except (UnicodeEncodeError, binascii.Error, struct.error):
-        raise _not_ours() from None
+        raise InvalidCursor.of_another_list() from None
     if zlib.crc32(packed[:8]) != checksum:
-        raise _not_ours()
+        raise InvalidCursor.of_another_list()
     return int(key)
-
-
-def _not_ours() -> InvalidRequest:
-    detail = "the cursor is not one that a list returned"
-    return InvalidRequest(
-        detail, hint="begin again without a cursor", errors=[FieldError("query:cursor", "invalid_cursor", detail)]
-    )

@@ -209,7 +209,7 @@ class CollectionStore(Protocol):
     def list_documents(
         self, scope_filter: Filter | None, *, limit: int, cursor: str | None, states: Sequence[str] = ()
     ) -> DocumentPage:
-        """Return documents by key; raises `InvalidRequest` for a cursor that is none of ours."""
+        """Return documents by key; raises `InvalidCursor` for a cursor that is none of ours."""
         ...
 
     def text(self, document_id: str, start: int, end: int | None) -> str:

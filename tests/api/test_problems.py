@@ -31,6 +31,20 @@ def test_every_error_is_a_problem(admin: TestClient, method: str, path: str, sta
     assert problem["instance"] == path.partition("?")[0]
 
 
+@pytest.mark.parametrize(
+    "path",
+    ["/v1/collections", "/v1/jobs", "/v1/keys"]
+    + [f"/v1/collections/{{collection}}/documents{below}" for below in ("", "/d/chunks", "/d/versions")],
+)
+def test_every_list_answers_a_foreign_cursor_alike(
+    admin: TestClient, collection: str, put: Callable[..., Any], path: str
+) -> None:
+    put(collection, "d", "some text")
+    answer = admin.get(path.format(collection=collection), params={"cursor": "abc"})
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_cursor")
+    assert answer.json()["errors"][0]["pointer"] == "query:cursor"
+
+
 def test_a_method_that_is_not_allowed_names_those_that_are(admin: TestClient) -> None:
     assert admin.post("/v1/collections").headers["Allow"] == "GET"
     assert admin.post("/v1/collections/c").headers["Allow"] == "DELETE, GET, PATCH, PUT"
