@@ -2,7 +2,7 @@
 
 FootnoteError
 ├── Unauthenticated 401 · InsufficientScope 403 · NotFound 404 · MethodNotAllowed 405
-├── Conflict 409 ── NameTaken, EmbeddingModelMismatch, IndexNotReady
+├── Conflict 409 ── NameTaken, EmbeddingModelMismatch
 ├── PreconditionFailed 412 (Overtaken) · PayloadTooLarge 413 · UnsupportedMediaType 415
 ├── InvalidRequest 422 ── UnknownField, InvalidCursor
 ├── UnusableDocument 422 ── EmptyDocument, UndecodableText, NoExtractableText, DamagedDocument,
@@ -13,7 +13,7 @@ FootnoteError
 ├── StorageFull 507
 ├── Cancelled (a job was cancelled or overtaken by a delete)
 ├── JobAttemptsExhausted (a job whose process died each time it was tried)
-└── MissingExtra (an optional package is not installed; names the extra) · Misconfigured (refuses to start)
+└── Misconfigured (refuses to start)
 """
 
 import errno
@@ -118,12 +118,6 @@ class EmbeddingModelMismatch(Conflict):
     """The configured model is not the one whose vectors the collection holds."""
 
     code, title = "embedding_model_mismatch", "The collection was embedded with another model"
-
-
-class IndexNotReady(Conflict):
-    """The collection's only documents are still in work."""
-
-    code, title = "index_not_ready", "The documents are still in work"
 
 
 class PreconditionFailed(FootnoteError):
@@ -295,12 +289,6 @@ class JobAttemptsExhausted(FootnoteError):
     """The process that worked on the job died as often as `FOOTNOTE_JOB_ATTEMPTS` allows."""
 
     code, title = "job_attempts_exhausted", "The job was given up"
-
-
-class MissingExtra(FootnoteError):
-    """An optional package is absent; the detail names the extra that installs it."""
-
-    status, code, title = 501, "missing_extra", "An optional package is not installed"
 
 
 class Misconfigured(FootnoteError):
