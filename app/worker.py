@@ -17,7 +17,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 from app.bootstrap import Services
-from app.catalog.jobs import Job, ProcessOwner
+from app.catalog.job import Job
+from app.catalog.process_owner import ProcessOwner
 from app.errors import Cancelled, FootnoteError, StorageFull, Unavailable
 from app.ingestion.tidying import tidy
 from app.ingestion.work import run_ingest

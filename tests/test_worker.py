@@ -11,7 +11,7 @@ import pytest
 
 from app.bootstrap import Services, build_services
 from app.catalog.collections import Collection
-from app.catalog.jobs import Job
+from app.catalog.job import Job
 from app.errors import EmbeddingUnavailable, StorageFull
 from app.inference.embedders.hashed import HashedEmbedder
 from app.ingestion.collections import create_collection, remove_collection

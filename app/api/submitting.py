@@ -18,7 +18,7 @@ from app.api.schemas.jobs import JobReply
 from app.api.schemas.problem import Problem
 from app.api.visibility import refuse_hidden_document, visible_ids, written_document
 from app.api.waiting import all_finished, applied, finished
-from app.catalog.jobs import Job, JobState
+from app.catalog.job import Job, JobState
 from app.errors import Cancelled, EmptyDocument, FootnoteError
 from app.ingestion.ingest import ALWAYS
 from app.ingestion.submission import Precondition, Submission, Submitted

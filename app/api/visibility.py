@@ -6,7 +6,7 @@ from dataclasses import replace
 from app.api.dependencies import Access, check_role
 from app.api.searching import forced_filter
 from app.bootstrap import Services
-from app.catalog.jobs import Job
+from app.catalog.job import Job
 from app.catalog.principal import Principal, Role
 from app.domain import And, Condition, Document, Filter, Operator
 from app.errors import NotFound

@@ -10,7 +10,7 @@ from fastapi import Depends, Header, Request
 from starlette.concurrency import run_in_threadpool
 
 from app.bootstrap import Services
-from app.catalog.jobs import Job
+from app.catalog.job import Job
 from app.errors import FieldError, InvalidRequest, NotFound
 
 LONGEST_WAIT = 60

@@ -12,14 +12,11 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, Select, exists, insert, select, update
 
-from app.catalog.admin_key import admin_key as admin_key
 from app.catalog.database import Database
 from app.catalog.paging import NewestFirst
 from app.catalog.principal import ADMIN, Principal, Role
 from app.catalog.tables import api_keys, collections, key_collections, utc_now
 from app.errors import Conflict, FieldError, InvalidRequest, NotFound, StorageFull, StoreBusy, Unauthenticated
-
-__all__ = ["ApiKey", "ApiKeys", "Principal", "Role", "admin_key"]
 
 log = logging.getLogger(__name__)
 

@@ -13,13 +13,10 @@ from sqlalchemy.exc import IntegrityError
 
 from app.catalog import claims
 from app.catalog.database import Database
-from app.catalog.job import UNFINISHED, Job, JobState, Progress
+from app.catalog.job import UNFINISHED, Job, JobState
 from app.catalog.paging import NewestFirst
-from app.catalog.process_owner import ProcessOwner
 from app.catalog.tables import jobs, utc_now
 from app.errors import Conflict, NotFound, QueueFull
-
-__all__ = ["Job", "JobState", "Jobs", "ProcessOwner", "Progress"]
 
 QUEUE_FULL_RETRY_SECONDS = 5
 POLL_SECONDS = 0.05

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from app.catalog.collections import Collection
-from app.catalog.jobs import Job, Jobs
+from app.catalog.job import Job
+from app.catalog.jobs import Jobs
 from app.domain import And, Condition, Document, Filter, Operator
 from app.errors import FootnoteError, NotFound
 from app.ingestion.ingest import Ingestion

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from app.catalog.collections import Collection, Collections
-from app.catalog.jobs import Job, Jobs
+from app.catalog.job import Job
+from app.catalog.jobs import Jobs
 from app.domain import Document, Filter
 from app.errors import Conflict, EmptyDocument, FootnoteError, NotFound, Overtaken, PreconditionFailed
 from app.indexes.opening import OpenCollection, OpenCollections

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from app.catalog.collections import Collection
-from app.catalog.jobs import Job
+from app.catalog.job import Job
 from app.domain import ChunkingOptions, Document, Metadata
 from app.errors import PreconditionFailed
 from app.ingestion.sources import Original

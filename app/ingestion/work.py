@@ -9,7 +9,7 @@ from typing import Any
 
 from app.catalog.claims import attempts_exhausted
 from app.catalog.collections import Collection
-from app.catalog.jobs import Job
+from app.catalog.job import Job
 from app.domain import Document, DocumentState, require_same_space
 from app.errors import Cancelled, FootnoteError
 from app.indexes.opening import OpenCollection

@@ -5,7 +5,8 @@ import sys
 from pathlib import Path
 
 from app.catalog.database import Database
-from app.catalog.jobs import Jobs, ProcessOwner
+from app.catalog.jobs import Jobs
+from app.catalog.process_owner import ProcessOwner
 
 folder = Path(sys.argv[1])
 database = Database(folder / "catalog.db")

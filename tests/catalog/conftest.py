@@ -10,7 +10,8 @@ import pytest
 from app.catalog.api_keys import ApiKeys
 from app.catalog.collections import Collection, Collections
 from app.catalog.database import Database
-from app.catalog.jobs import Job, Jobs
+from app.catalog.job import Job
+from app.catalog.jobs import Jobs
 
 
 @dataclass

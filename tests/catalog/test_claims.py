@@ -5,7 +5,8 @@ import pytest
 
 from app.catalog.claims import attempts_exhausted
 from app.catalog.collections import Collection, Collections
-from app.catalog.jobs import Job, Jobs, JobState
+from app.catalog.job import Job, JobState
+from app.catalog.jobs import Jobs
 
 Enqueue = Callable[..., Job]
 

@@ -4,11 +4,12 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
-from app.catalog.api_keys import ApiKeys, Role
+from app.catalog.api_keys import ApiKeys
 from app.catalog.collections import Collections
 from app.catalog.database import Database
 from app.catalog.idempotency import Idempotency
 from app.catalog.jobs import Jobs
+from app.catalog.principal import Role
 from app.catalog.tables import idempotency_keys
 from app.errors import InvalidRequest, NameTaken, NotFound, Unauthenticated
 

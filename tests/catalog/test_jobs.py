@@ -10,7 +10,9 @@ import pytest
 
 from app.catalog.collections import Collection, Collections
 from app.catalog.database import Database
-from app.catalog.jobs import Job, Jobs, JobState, ProcessOwner, Progress
+from app.catalog.job import Job, JobState, Progress
+from app.catalog.jobs import Jobs
+from app.catalog.process_owner import ProcessOwner
 from app.errors import Conflict, InvalidRequest, NotFound, QueueFull
 
 Enqueue = Callable[..., Job]
@@ -20,7 +22,8 @@ CLAIM_AND_HANG = """
 import sys
 from pathlib import Path
 from app.catalog.database import Database
-from app.catalog.jobs import Jobs, ProcessOwner
+from app.catalog.jobs import Jobs
+from app.catalog.process_owner import ProcessOwner
 folder = Path(sys.argv[1])
 jobs = Jobs(Database(folder / "catalog.db"), max_queued=10, lease_seconds=3600)
 owner = ProcessOwner(folder / "workers")

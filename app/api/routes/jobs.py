@@ -15,7 +15,7 @@ from app.api.replies import DEFAULT_LIMIT, Cursor, Limit
 from app.api.schemas.jobs import JobList, JobReply
 from app.api.strict_route import StrictRoute
 from app.api.visibility import visible_job, visible_jobs, without_hidden_ids
-from app.catalog.jobs import Job, JobState
+from app.catalog.job import Job, JobState
 from app.catalog.principal import Role
 
 router = APIRouter(prefix="/v1/jobs", route_class=StrictRoute, tags=["jobs"])

@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field
 from app.api.schemas import examples
 from app.api.schemas.problem import Problem
 from app.api.schemas.strict import Reply
-from app.catalog.jobs import JobState
+from app.catalog.job import JobState
 
 
 class ProgressReply(Reply):
