@@ -34,7 +34,11 @@ def test_a_collection_that_was_not_made_is_not_found(collections: OpenCollection
 
 def test_a_new_collection_has_its_folders_and_is_empty(collections: OpenCollections, tmp_path: Path) -> None:
     collections.create("c")
-    assert sorted(path.name for path in (tmp_path / "collections" / "c").iterdir()) == ["collection.db", "index", "originals"]
+    assert sorted(path.name for path in (tmp_path / "collections" / "c").iterdir()) == [
+        "collection.db",
+        "index",
+        "originals",
+    ]
     with collections.get("c") as opened:
         assert opened.folder == tmp_path / "collections" / "c"
         opened.fresh()
