@@ -312,7 +312,7 @@ class ChunkingOptions:
     """How a text is cut. `size` and `overlap` count code points or tokens of the collection's model."""
 
     strategy: str = "auto"
-    size: int = 1600
+    size: int = 1200
     overlap: int = 0
     unit: Literal["characters", "tokens"] = "characters"
 

@@ -3,7 +3,9 @@
 from typing import Any
 
 from app.catalog.collections import Collection
+from app.domain import ChunkingOptions
 from app.errors import EmbeddingModelMismatch, NotFound
+from app.ingestion.chunkers.options import check_chunking
 from app.ingestion.ingest import Ingestion
 
 
@@ -11,7 +13,7 @@ def create_collection(
     ingestion: Ingestion, name: str, *, title: str | None, description: str | None, settings: dict[str, Any]
 ) -> Collection:
     """Make an empty collection whose embedding model is fixed by name; raise `NameTaken`."""
-    settings = with_model(ingestion, settings)
+    settings = checked_settings(ingestion, settings)
     with ingestion.opened.making() as put_in_place:
         return ingestion.collections.create(
             name, title=title, description=description, settings=settings, put_in_place=put_in_place
@@ -31,7 +33,7 @@ def update_collection(
     Documents that are there keep their chunks until they are sent again. Raises `EmbeddingModelMismatch` for another
     model when vectors are stored.
     """
-    settings = with_model(ingestion, settings)
+    settings = checked_settings(ingestion, settings)
     before, after = collection.settings["embedding"]["model"], settings["embedding"]["model"]
     if before != after:
         with ingestion.opened.get(collection.id) as opened:
@@ -50,9 +52,12 @@ def remove_collection(ingestion: Ingestion, collection: Collection) -> None:
             raise NotFound(f"there is no collection {collection.name!r}")
 
 
-def with_model(ingestion: Ingestion, settings: dict[str, Any]) -> dict[str, Any]:
-    """Return settings whose embedding model is named; raise `InvalidRequest` for one that is not available."""
+def checked_settings(ingestion: Ingestion, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return settings whose embedding model is named.
+
+    Raises `InvalidRequest` for a model that is not available, and for chunks that its window cannot hold.
+    """
     embedding = dict(settings.get("embedding") or {})
     model = embedding.get("model") or ingestion.embedders.default_model
-    ingestion.embedders.get(model)
+    check_chunking(ChunkingOptions(**settings.get("chunking", {})), ingestion.embedders.get(model).window_tokens)
     return {**settings, "embedding": embedding | {"model": model}}

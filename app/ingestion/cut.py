@@ -4,9 +4,9 @@ from itertools import islice
 
 from app.domain import Chunk, ChunkingOptions, Extraction
 from app.errors import DocumentLimitExceeded, EmptyDocument
+from app.ingestion.chunkers.registry import CHUNKERS
 from app.ingestion.contextualize import contextualize, reserved_tokens
 from app.ingestion.port import CountTokens
-from app.ingestion.registry import CHUNKERS
 
 
 def cut(

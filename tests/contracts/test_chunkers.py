@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from app.domain import ChunkingOptions, Extraction, Heading, Page
 from app.inference.token_counter import estimate_tokens
+from app.ingestion.chunkers.registry import CHUNKERS
 from app.ingestion.contextualize import contextualize, reserved_tokens
 from app.ingestion.port import Chunker
-from app.ingestion.registry import CHUNKERS
 
 CONTROL_TOKENS = 4
 

@@ -4,13 +4,11 @@ import difflib
 
 from app.domain import ChunkingOptions
 from app.errors import FieldError, InvalidRequest, UnknownField
+from app.ingestion.chunkers.registry import CHUNKERS
 
 
 def check_chunking(options: ChunkingOptions, window_tokens: int) -> None:
     """Raise `UnknownField` or `InvalidRequest` with a pointer below `/chunking`, for a model with this window."""
-    # Imported here: the registry brings every parser along, and the process that serves needs none.
-    from app.ingestion.registry import CHUNKERS
-
     if options.strategy not in CHUNKERS:
         nearest = difflib.get_close_matches(options.strategy, CHUNKERS, n=1)
         raise UnknownField(
