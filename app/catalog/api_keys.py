@@ -15,8 +15,9 @@ from sqlalchemy import Connection, RowMapping, Select, exists, insert, select, u
 from app.catalog.database import Database
 from app.catalog.paging import NewestFirst
 from app.catalog.principal import ADMIN, Principal, Role
-from app.catalog.tables import api_keys, collections, key_collections, utc_now
+from app.catalog.tables import api_keys, collections, key_collections
 from app.errors import Conflict, FieldError, InvalidRequest, NotFound, StorageFull, StoreBusy, Unauthenticated
+from app.stores.column_types import utc_now
 
 log = logging.getLogger(__name__)
 

@@ -24,8 +24,9 @@ from sqlalchemy import (
 )
 
 from app.catalog.job import JobState
-from app.catalog.tables import UtcTime, jobs
+from app.catalog.tables import jobs
 from app.errors import JobAttemptsExhausted
+from app.stores.column_types import UtcTime
 
 _other = jobs.alias("other")
 _now: ColumnElement[datetime] = bindparam("now", type_=UtcTime())

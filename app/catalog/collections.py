@@ -14,8 +14,9 @@ from sqlalchemy.exc import IntegrityError
 
 from app.catalog.database import Database
 from app.catalog.paging import NewestFirst
-from app.catalog.tables import api_keys, collections, key_collections, utc_now
+from app.catalog.tables import api_keys, collections, key_collections
 from app.errors import FieldError, InvalidRequest, NameTaken, NotFound
+from app.stores.column_types import utc_now
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 _PAGE = 200

@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pysqlite3
 from filelock import FileLock
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 
 from app.catalog.turn import Turn
-from app.errors import StorageFull, StoreBusy, StoreDamaged, Unavailable
+from app.errors import StoreBusy
+from app.stores.driver import failure_name, sqlite_driver, storage_failure
 from app.stores.migration import migrate, needs_migration
 
 BUSY_SECONDS = 15.0
@@ -71,7 +71,7 @@ class Database:
 def _engine(path: Path) -> Engine:
     engine = create_engine(
         f"sqlite+pysqlite:///{path}",
-        module=pysqlite3,
+        module=sqlite_driver(),
         # Transactions begin by our own statement; the driver's implicit ones would not be IMMEDIATE.
         connect_args={"isolation_level": None, "check_same_thread": False, "timeout": BUSY_SECONDS},
         pool_size=8,
@@ -97,19 +97,11 @@ def _told_plainly() -> Iterator[None]:
     try:
         yield
     except DBAPIError as error:
-        name = getattr(error.orig, "sqlite_errorname", "")
-        if name.startswith("SQLITE_BUSY"):
+        if failure_name(error).startswith("SQLITE_BUSY"):
             raise _busy() from error
-        if name == "SQLITE_FULL":
-            raise StorageFull("the disk that holds the catalog is full", hint="free some space") from error
-        if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
-            raise StoreDamaged("catalog.db is not sound", hint="restore it from a backup") from error
-        if name.startswith(("SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN")):
-            raise Unavailable(
-                "the catalog cannot be read or written now",
-                code="store_unavailable",
-                hint="look at the data folder's disk and permissions",
-            ) from error
+        failure = storage_failure(error, "catalog.db", remedy="restore it from a backup")
+        if failure is not None:
+            raise failure from error
         raise
 
 

@@ -8,8 +8,9 @@ from sqlalchemy import ColumnElement, and_, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from app.catalog.database import Database
-from app.catalog.tables import idempotency_keys, utc_now
+from app.catalog.tables import idempotency_keys
 from app.errors import Conflict, FieldError, InvalidRequest, NotFound
+from app.stores.column_types import utc_now
 
 LONGEST_ANSWER = timedelta(minutes=5)
 """After this time an answer that was begun is taken for lost with its process."""

@@ -15,8 +15,9 @@ from app.catalog import claims
 from app.catalog.database import Database
 from app.catalog.job import UNFINISHED, Job, JobState
 from app.catalog.paging import NewestFirst
-from app.catalog.tables import jobs, utc_now
+from app.catalog.tables import jobs
 from app.errors import Conflict, NotFound, QueueFull
+from app.stores.column_types import utc_now
 
 QUEUE_FULL_RETRY_SECONDS = 5
 POLL_SECONDS = 0.05

@@ -1,14 +1,12 @@
 """The catalog's tables. Times are microseconds since 1970 in UTC; JSON `null` is SQL `NULL`."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
-    JSON,
     BigInteger,
     Boolean,
     Column,
-    Dialect,
     ForeignKey,
     Index,
     Integer,
@@ -19,42 +17,11 @@ from sqlalchemy import (
     Table,
     Text,
     TypedColumns,
-    TypeDecorator,
 )
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+from app.stores.column_types import CONSTRAINT_NAMES, NULLABLE_JSON, UtcTime
 
-metadata = MetaData(
-    naming_convention={
-        "pk": "pk_%(table_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_name)s",
-        "uq": "uq_%(table_name)s_%(column_0_name)s",
-        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-    }
-)
-
-
-def utc_now() -> datetime:
-    """Return the present time, with its zone."""
-    return datetime.now(UTC)
-
-
-class UtcTime(TypeDecorator[datetime]):
-    """A point in time, kept as an integer so that every engine orders and compares it alike."""
-
-    impl = BigInteger
-    cache_ok = True
-
-    def process_bind_param(self, value: datetime | None, _dialect: Dialect) -> int | None:
-        """Return microseconds since 1970; raises `TypeError` for a time without a zone."""
-        return None if value is None else (value - _EPOCH) // timedelta(microseconds=1)
-
-    def process_result_value(self, value: Any, _dialect: Dialect) -> datetime | None:
-        """Return the time in UTC."""
-        return None if value is None else _EPOCH + timedelta(microseconds=value)
-
-
-_Json: JSON[Any] = JSON(none_as_null=True)
+metadata = MetaData(naming_convention=CONSTRAINT_NAMES)
 
 
 class CollectionColumns(TypedColumns):
@@ -64,7 +31,7 @@ class CollectionColumns(TypedColumns):
     name: Named[str] = Column(String(63), unique=True)
     title: Named[str | None] = Column(Text)
     description: Named[str | None] = Column(Text)
-    settings: Named[dict[str, Any]] = Column(_Json)
+    settings: Named[dict[str, Any]] = Column(NULLABLE_JSON)
     created_at: Named[datetime] = Column(UtcTime)
     updated_at: Named[datetime] = Column(UtcTime)
 
@@ -77,7 +44,7 @@ class ApiKeyColumns(TypedColumns):
     prefix: Named[str] = Column(String(16))
     secret_hash: Named[str] = Column(String(64))
     role: Named[str] = Column(String(16))
-    filter: Named[dict[str, Any] | None] = Column(_Json)
+    filter: Named[dict[str, Any] | None] = Column(NULLABLE_JSON)
     requests_per_minute: Named[int | None] = Column(Integer)
     expires_at: Named[datetime | None] = Column(UtcTime)
     created_at: Named[datetime] = Column(UtcTime)
@@ -115,10 +82,10 @@ class JobColumns(TypedColumns):
     unit: Named[str | None] = Column(String(32))
     attempt: Named[int] = Column(Integer)
     crashes: Named[int] = Column(Integer)
-    stages: Named[list[dict[str, Any]]] = Column(_Json)
-    error: Named[dict[str, Any] | None] = Column(_Json)
-    result: Named[dict[str, Any] | None] = Column(_Json)
-    payload: Named[dict[str, Any]] = Column(_Json)
+    stages: Named[list[dict[str, Any]]] = Column(NULLABLE_JSON)
+    error: Named[dict[str, Any] | None] = Column(NULLABLE_JSON)
+    result: Named[dict[str, Any] | None] = Column(NULLABLE_JSON)
+    payload: Named[dict[str, Any]] = Column(NULLABLE_JSON)
     password: Named[str | None] = Column(Text)
     owner: Named[str | None] = Column(String(128))
     lease_until: Named[datetime | None] = Column(UtcTime)
@@ -137,7 +104,7 @@ class IdempotencyColumns(TypedColumns):
     collection_id: Named[str | None] = Column(String(40), ForeignKey("collections.id", ondelete="CASCADE"), index=True)
     fingerprint: Named[str] = Column(String(128))
     status: Named[int | None] = Column(Integer)
-    headers: Named[dict[str, str] | None] = Column(_Json)
+    headers: Named[dict[str, str] | None] = Column(NULLABLE_JSON)
     body: Named[bytes | None] = Column(LargeBinary)
     expires_at: Named[datetime] = Column(UtcTime, index=True)
 

@@ -15,7 +15,7 @@ from enum import IntEnum
 from typing import Any, TypeAlias
 
 from app.domain import Metadata
-from app.stores.schema import microseconds
+from app.stores.column_types import microseconds
 
 Value: TypeAlias = str | int | float | bytes
 Attribute: TypeAlias = tuple[str, "Kind", Value]

@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import sqlite_vec
@@ -14,13 +13,14 @@ from sqlalchemy import Connection, Engine, QueuePool, create_engine, event
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from app.errors import Misconfigured, NotFound, StorageFull, StoreBusy, StoreDamaged, Unavailable
+from app.errors import NotFound, StoreBusy, StoreDamaged, Unavailable
+from app.stores.driver import failure_name, sqlite_driver, storage_failure
 from app.stores.migration import migrate, needs_migration
 
 _logger = logging.getLogger(__name__)
 
-OLDEST_SQLITE = (3, 45)
-
+_NAME = "the collection's database"
+_REMEDY = "restore the collection's folder from a backup, or delete the collection and send its documents again"
 _LARGEST_LOG_BYTES = 64 * 2**20
 # Both are kept in the file. Two vectors of 384 dimensions leave a quarter of a 4 kB page empty; five fill one of 8 kB.
 _FILE_PRAGMAS = ("page_size = 8192", "journal_mode = WAL")
@@ -39,21 +39,6 @@ _IDLE_CONNECTIONS = 4
 _MOST_CONNECTIONS = 8
 # Some ten milliseconds of work; each call takes the interpreter's lock once.
 _STEPS_BETWEEN_CLOCK_READINGS = 1_000_000
-
-
-def sqlite_driver() -> ModuleType:
-    """Return `pysqlite3`, or this Python's own `sqlite3` where that can load extensions and is new enough."""
-    try:
-        from pysqlite3 import dbapi2
-    except ImportError:
-        import sqlite3 as dbapi2
-
-        if not hasattr(dbapi2.Connection, "enable_load_extension") or dbapi2.sqlite_version_info < OLDEST_SQLITE:
-            raise Misconfigured(
-                f"this Python's SQLite ({dbapi2.sqlite_version}) is older than 3.45 or cannot load extensions",
-                hint="pip install pysqlite3",
-            ) from None
-    return dbapi2  # type: ignore[no-any-return]
 
 
 class Database:
@@ -77,7 +62,7 @@ class Database:
     def migrate(self, *, creates: bool = True) -> None:
         """Bring the file to head, one process at a time; where there is none, make it or raise `StoreDamaged`."""
         if not self._path.exists() and self._path.parent.exists() and not creates:
-            raise _damaged("is missing")
+            raise StoreDamaged(f"{_NAME} is missing", hint=_REMEDY)
         if self._path.exists():
             with self.reading(snapshot=True) as connection:
                 if not needs_migration(connection, "collection"):
@@ -188,23 +173,16 @@ class Database:
         try:
             yield
         except DBAPIError as error:
-            name = getattr(error.orig, "sqlite_errorname", "")
+            name = failure_name(error)
             if name.startswith("SQLITE_BUSY"):
                 raise self._busy() from error
-            if name == "SQLITE_FULL":
-                raise StorageFull("the disk that holds the collection is full", hint="free some space") from error
             if name == "SQLITE_INTERRUPT":
                 raise self._too_slow() from error
             if name.startswith("SQLITE_CANTOPEN"):
                 raise _gone() from error
-            if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
-                raise _damaged("is not sound") from error
-            if name.startswith(("SQLITE_IOERR", "SQLITE_READONLY")):
-                raise Unavailable(
-                    "the collection's database cannot be read or written now",
-                    code="store_unavailable",
-                    hint="look at the data folder's disk and permissions",
-                ) from error
+            failure = storage_failure(error, _NAME, remedy=_REMEDY)
+            if failure is not None:
+                raise failure from error
             raise
         except PoolTimeout as error:
             raise StoreBusy("too many reads of the collection are running", hint="try again", retry_after=1) from error
@@ -241,13 +219,6 @@ class Database:
             code="search_timeout",
             hint="narrow the filter, or raise FOOTNOTE_SEARCH_TIMEOUT_SECONDS",
         )
-
-
-def _damaged(what: str) -> StoreDamaged:
-    return StoreDamaged(
-        f"the collection's database {what}",
-        hint="restore the collection's folder from a backup, or delete the collection and send its documents again",
-    )
 
 
 def _gone() -> NotFound:

@@ -1,13 +1,11 @@
 """The tables of one collection. Times are microseconds since 1970 in UTC; JSON `null` is SQL `NULL`."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
-    JSON,
     BigInteger,
     Column,
-    Dialect,
     ForeignKey,
     Index,
     Integer,
@@ -18,42 +16,13 @@ from sqlalchemy import (
     Table,
     Text,
     TypedColumns,
-    TypeDecorator,
     UniqueConstraint,
 )
 from sqlalchemy.types import UserDefinedType
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
+from app.stores.column_types import CONSTRAINT_NAMES, NULLABLE_JSON, UtcTime
 
-metadata = MetaData(
-    naming_convention={
-        "pk": "pk_%(table_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_name)s",
-        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-    }
-)
-
-
-def microseconds(moment: datetime) -> int:
-    """Return microseconds since 1970; raises `TypeError` for a time without a zone."""
-    return (moment - _EPOCH) // _MICROSECOND
-
-
-class UtcTime(TypeDecorator[datetime]):
-    """A point in time, kept as an integer so that every engine orders and compares it alike."""
-
-    impl = BigInteger
-    cache_ok = True
-
-    def process_bind_param(self, value: datetime | None, _dialect: Dialect) -> int | None:
-        """Return microseconds since 1970."""
-        return None if value is None else microseconds(value)
-
-    def process_result_value(self, value: Any, _dialect: Dialect) -> datetime | None:
-        """Return the time in UTC."""
-        return None if value is None else _EPOCH + timedelta(microseconds=value)
+metadata = MetaData(naming_convention=CONSTRAINT_NAMES)
 
 
 class FilterValue(UserDefinedType[str | int | float | bytes]):
@@ -64,9 +33,6 @@ class FilterValue(UserDefinedType[str | int | float | bytes]):
     def get_col_spec(self, **_: Any) -> str:
         """Return the declared type."""
         return "BLOB"
-
-
-_Json: JSON[Any] = JSON(none_as_null=True)
 
 
 def _document_key(*, primary_key: bool = False) -> Column[int]:
@@ -102,7 +68,7 @@ class DocumentColumns(TypedColumns):
     version: Named[int] = Column(Integer)
     etag: Named[str | None] = Column(Text)
     title: Named[str] = Column(Text)
-    metadata: Named[dict[str, Any]] = Column(_Json)
+    metadata: Named[dict[str, Any]] = Column(NULLABLE_JSON)
     source_type: Named[str] = Column(Text)
     media_type: Named[str] = Column(Text)
     filename: Named[str | None] = Column(Text)
@@ -110,9 +76,9 @@ class DocumentColumns(TypedColumns):
     settings_hash: Named[str | None] = Column(Text)
     characters: Named[int] = Column(BigInteger)
     chunk_count: Named[int] = Column(Integer)
-    extraction: Named[dict[str, Any] | None] = Column(_Json)
-    warnings: Named[list[dict[str, Any]]] = Column(_Json)
-    error: Named[dict[str, Any] | None] = Column(_Json)
+    extraction: Named[dict[str, Any] | None] = Column(NULLABLE_JSON)
+    warnings: Named[list[dict[str, Any]]] = Column(NULLABLE_JSON)
+    error: Named[dict[str, Any] | None] = Column(NULLABLE_JSON)
     created_at: Named[datetime] = Column(UtcTime)
     updated_at: Named[datetime] = Column(UtcTime)
     expires_at: Named[datetime | None] = Column(UtcTime)
@@ -126,7 +92,7 @@ class VersionColumns(TypedColumns):
     etag: Named[str] = Column(Text)
     content_hash: Named[str] = Column(Text, index=True)
     title: Named[str] = Column(Text)
-    metadata: Named[dict[str, Any]] = Column(_Json)
+    metadata: Named[dict[str, Any]] = Column(NULLABLE_JSON)
     media_type: Named[str] = Column(Text)
     filename: Named[str | None] = Column(Text)
     characters: Named[int] = Column(BigInteger)
@@ -161,7 +127,7 @@ class ChunkColumns(TypedColumns):
     end: Named[int] = Column(BigInteger)
     text: Named[str] = Column(Text)
     context: Named[str] = Column(Text)
-    heading_path: Named[list[str]] = Column(_Json)
+    heading_path: Named[list[str]] = Column(NULLABLE_JSON)
     page_start: Named[int | None] = Column(Integer)
     page_end: Named[int | None] = Column(Integer)
     kind: Named[str] = Column(String(16))

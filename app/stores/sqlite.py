@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from app.domain import Document, DocumentState, EmbeddingSpace, Filter, Metadata, Page
 from app.settings import Settings
 from app.stores import changes, chunks, documents, listing, scopes, texts, verification
+from app.stores.column_types import utc_now
 from app.stores.connection import Database
 from app.stores.port import (
     Change,
@@ -69,7 +70,7 @@ class SqliteStore:
                 metadata=metadata,
                 media_type=media_type,
                 filename=filename,
-                now=_now(),
+                now=utc_now(),
             )
 
     def set_state(
@@ -88,7 +89,7 @@ class SqliteStore:
         """Write a version in one transaction and log its changes."""
         hashes = [chunk.text_hash for chunk in prepared.chunks]
         with self._database.writing() as connection:
-            key = documents.write_version(connection, prepared, _now())
+            key = documents.write_version(connection, prepared, utc_now())
             texts.write_text(connection, key, prepared.text)
             texts.write_pages(connection, key, prepared.pages)
             chunks.replace_chunks(connection, key, prepared.chunks, prepared.vectors, hashes)
@@ -108,7 +109,7 @@ class SqliteStore:
         with self._database.writing() as connection:
             documents.expect(connection, [document_id], expected_etag)
             documents.update_ready(
-                connection, document_id, etag=etag, title=title, metadata=metadata, expires_at=expires_at, now=_now()
+                connection, document_id, etag=etag, title=title, metadata=metadata, expires_at=expires_at, now=utc_now()
             )
             return documents.existing(connection, document_id)
 
@@ -289,10 +290,6 @@ class SqliteStore:
     def close(self) -> None:
         """Close every connection; waits for what is running."""
         self._database.close()
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 def _bytes_in(folder: Path) -> int:

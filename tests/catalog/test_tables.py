@@ -1,5 +1,3 @@
-from datetime import UTC, datetime, timedelta, timezone
-
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
@@ -8,7 +6,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.schema import CreateTable
 
 from app.catalog.database import Database
-from app.catalog.tables import UtcTime, metadata
+from app.catalog.tables import metadata
 
 
 def test_the_migrations_make_exactly_these_tables(database: Database) -> None:
@@ -31,18 +29,3 @@ def test_a_number_of_the_queue_is_never_used_twice(database: Database) -> None:
 def test_every_table_can_be_written_for_both_engines(dialect: sqlite.dialect) -> None:
     for table in metadata.sorted_tables:
         assert table.name in str(CreateTable(table).compile(dialect=dialect))
-
-
-def test_a_time_comes_back_to_the_microsecond_in_utc() -> None:
-    column = UtcTime()
-    written = datetime(2031, 5, 6, 7, 8, 9, 123457, tzinfo=timezone(timedelta(hours=5, minutes=30)))
-    stored = column.process_bind_param(written, sqlite.dialect())
-    read = column.process_result_value(stored, sqlite.dialect())
-    assert read == written
-    assert read is not None
-    assert read.tzinfo is UTC
-
-
-def test_a_time_without_a_zone_is_refused() -> None:
-    with pytest.raises(TypeError):
-        UtcTime().process_bind_param(datetime(2031, 1, 1), sqlite.dialect())

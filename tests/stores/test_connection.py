@@ -1,10 +1,8 @@
 import shutil
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from types import ModuleType
 
 import pysqlite3
 import pytest
@@ -14,7 +12,7 @@ from app.domain import Document
 from app.errors import Misconfigured, NotFound, StorageFull, StoreBusy, StoreDamaged, Unavailable
 from app.settings import Settings
 from app.stores import connection as connection_module
-from app.stores.connection import Database, sqlite_driver
+from app.stores.connection import Database
 from app.stores.sqlite import DATABASE_NAME, SqliteStore
 
 Put = Callable[..., Document]
@@ -243,24 +241,6 @@ def test_several_openings_at_once_make_one_sound_file(tmp_path: Path) -> None:
     assert file.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     assert file.execute("PRAGMA page_size").fetchone() == (8192,)
     file.close()
-
-
-@pytest.mark.parametrize(
-    ("version", "loads", "usable"), [((3, 45, 0), True, True), ((3, 44, 9), True, False), ((3, 50, 1), False, False)]
-)
-def test_pythons_own_sqlite_serves_where_it_can(
-    monkeypatch: pytest.MonkeyPatch, version: tuple[int, int, int], loads: bool, usable: bool
-) -> None:
-    own = ModuleType("sqlite3")
-    own.sqlite_version_info, own.sqlite_version = version, ".".join(map(str, version))
-    own.Connection = type("Connection", (), {"enable_load_extension": None} if loads else {})
-    monkeypatch.setitem(sys.modules, "pysqlite3", None)
-    monkeypatch.setitem(sys.modules, "sqlite3", own)
-    if usable:
-        assert sqlite_driver() is own
-    else:
-        with pytest.raises(Misconfigured):
-            sqlite_driver()
 
 
 def test_a_damaged_file_is_told_as_such(tmp_path: Path) -> None:
