@@ -38,7 +38,7 @@ def find_by_vector(
         raise EmbeddingModelMismatch(
             f"collection {collection_name} holds vectors of {stored.model} ({stored.dimensions} dimensions), and the "
             f"service is configured with {embedder.space.model} ({embedder.space.dimensions})",
-            hint=f"POST /v1/collections/{collection_name}/reembed, or configure the collection's model",
+            hint="configure the model that the collection was made with",
         )
     with timer.stage("embed"):
         vector = embedder.embed_queries([query])[0]

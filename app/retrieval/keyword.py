@@ -30,7 +30,7 @@ class KeywordHits:
 def find_by_terms(opened: OpenCollection, query: str, limit: int, scope: Scope, timer: StageTimer) -> KeywordHits:
     """Return up to `limit` chunks of the scope that hold a term of the query, and how well they know the query."""
     with timer.stage("keyword"):
-        terms = list(dict.fromkeys(opened.analyzer.query_terms(query)))
+        terms = opened.analyzer.query_terms(query)
         index = opened.index.keyword
         size = index.size()
         frequencies = dict(zip(terms, index.document_frequencies(terms), strict=True))
