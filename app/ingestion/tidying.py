@@ -1,4 +1,4 @@
-"""Remove what crashes and refusals leave behind: spooled uploads, unwanted originals, documents without a job."""
+"""Remove what is over: expired documents, and what crashes and refusals leave behind."""
 
 import logging
 import time
@@ -27,6 +27,7 @@ def tidy(ingestion: Ingestion, is_stopping: Callable[[], bool]) -> None:
             return
         try:
             with ingestion.opened.get(collection.id) as opened:
+                _delete_expired(ingestion, collection, opened)
                 ingestion.sweep_originals(collection.id, opened)
                 _fail_orphans(ingestion, collection, opened)
         except NotFound:
@@ -40,6 +41,12 @@ def _clear_spool(ingestion: Ingestion) -> None:
     for path in ingestion.spool.iterdir():
         if path.is_file() and path.stat().st_mtime < oldest:
             path.unlink(missing_ok=True)
+
+
+def _delete_expired(ingestion: Ingestion, collection: Collection, opened: OpenCollection) -> None:
+    while expired := opened.store.expired_documents(datetime.now(UTC), PAGE):
+        deleted = ingestion.delete(collection, expired)
+        log.info("expired documents were deleted", extra={"collection": collection.name, "documents": deleted})
 
 
 def _fail_orphans(ingestion: Ingestion, collection: Collection, opened: OpenCollection) -> None:

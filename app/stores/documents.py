@@ -197,6 +197,12 @@ def with_content(connection: Connection, content_hash: str, limit: int) -> list[
     return list(connection.scalars(same.order_by(documents.c.key).limit(limit)))
 
 
+def expired(connection: Connection, now: datetime, limit: int) -> list[str]:
+    """Return ids of ready documents whose time is over, oldest first."""
+    over = select(documents.c.id).where(documents.c.expires_at <= now)
+    return list(connection.scalars(over.order_by(documents.c.key).limit(limit)))
+
+
 def history(connection: Connection, document_id: str) -> list[DocumentVersion]:
     """Return the versions that were ready, newest first."""
     lines = (

@@ -206,6 +206,10 @@ class CollectionStore(Protocol):
         """Return ids of ready documents whose original has these bytes."""
         ...
 
+    def expired_documents(self, now: datetime, limit: int) -> list[str]:
+        """Return ids of ready documents whose `expires_at` has come."""
+        ...
+
     def list_documents(
         self, scope_filter: Filter | None, *, limit: int, cursor: str | None, states: Sequence[str] = ()
     ) -> DocumentPage:

@@ -134,6 +134,11 @@ class SqliteStore:
         with self._database.reading() as connection:
             return documents.with_content(connection, content_hash, limit)
 
+    def expired_documents(self, now: datetime, limit: int) -> list[str]:
+        """Return ids of ready documents whose `expires_at` has come."""
+        with self._database.reading() as connection:
+            return documents.expired(connection, now, limit)
+
     def list_documents(
         self, scope_filter: Filter | None, *, limit: int, cursor: str | None, states: Sequence[str] = ()
     ) -> DocumentPage:

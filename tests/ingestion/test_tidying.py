@@ -77,6 +77,23 @@ def test_originals_of_documents_and_of_jobs_that_may_run_again_stay(services: Se
     assert originals(services, collection) == {queued.sha256, ready.sha256}
 
 
+def test_an_expired_document_is_deleted_with_what_belongs_to_it(services: Services, collection: Collection) -> None:
+    soon = datetime.now(UTC) + timedelta(days=1)
+    with Worker(services).running(), services.opened.get(collection.id) as opened:
+        for name, ends in (("ends", soon), ("stays", None)):
+            stored = store_original(services, collection, name.encode())
+            sent = Submission(name, stored, media_type="text/plain", expires_at=ends)
+            job = services.ingestion.submit(collection, sent).job
+            assert job is not None
+            services.jobs.wait(job.id, 60)
+        opened.store.update_document(
+            "ends", etag='"e"', title="", metadata={}, expires_at=datetime.now(UTC) - timedelta(seconds=1)
+        )
+        run(services)
+        assert [document.id for document in opened.store.list_documents(None, limit=9, cursor=None).data] == ["stays"]
+        assert opened.index.keyword.size() == 1
+
+
 def test_a_document_whose_job_was_never_queued_says_so(
     services: Services, collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
