@@ -33,6 +33,9 @@ _BODY_EXAMPLE: dict[str, Any] = {
 }
 
 
+EXPIRY = "The document is deleted within minutes after this time"
+
+
 class DocumentBody(Request):
     """A document as text or as records, one of the two."""
 
@@ -47,7 +50,7 @@ class DocumentBody(Request):
     ] = None
     title: Title | None = None
     metadata: JsonObject = Field(default_factory=dict)
-    expires_at: Timestamp | None = None
+    expires_at: Timestamp | None = Field(None, description=EXPIRY)
 
     @model_validator(mode="after")
     def check_content(self) -> Self:
@@ -100,13 +103,13 @@ UPLOAD_SCHEMA: dict[str, Any] = {
 
 
 class DocumentPatch(Request):
-    """Fields to change; nothing is embedded again."""
+    """Fields to change. Only another title embeds anything: the chunks that carry it as their context."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"metadata": {"year": 2027, "draft": None}}]})
 
     title: Title | None = None
     metadata: JsonObject = Field(default_factory=dict, description="A JSON merge patch: `null` removes a member")
-    expires_at: Timestamp | None = None
+    expires_at: Timestamp | None = Field(None, description=EXPIRY)
 
 
 class DeleteByFilter(Request):
