@@ -263,7 +263,7 @@ def _find_or_create(services: Services, name: str) -> Collection:
 
 
 def _embedder(services: Services, collection: Collection) -> Embedder:
-    return services.embedders.get(collection.settings["embedding"]["model"])
+    return services.embedders.of_collection(collection.embedding_model)
 
 
 def _place(passage: Passage) -> str:

@@ -11,7 +11,7 @@ from app.bootstrap import Services
 from app.catalog.api_keys import ApiKey
 from app.catalog.collections import Collection
 from app.catalog.principal import Principal, Role
-from app.errors import EmbeddingModelMismatch, InsufficientScope, NotFound
+from app.errors import InsufficientScope, NotFound
 from app.inference.port import Embedder
 
 bearer = HTTPBearer(scheme_name="key", description="The admin key, or a key from POST /v1/keys", auto_error=False)
@@ -45,13 +45,7 @@ class Access:
     @property
     def embedder(self) -> Embedder:
         """Return the collection's embedder; raise `EmbeddingModelMismatch` where its model is not configured."""
-        model = self.collection.settings["embedding"]["model"]
-        if model not in self.services.embedders.available():
-            raise EmbeddingModelMismatch(
-                f"the collection was embedded with {model!r}, which is not configured here",
-                hint="configure the model that the collection was made with",
-            )
-        return self.services.embedders.get(model)
+        return self.services.embedders.of_collection(self.collection.embedding_model)
 
 
 def require(role: Role) -> Callable[..., Access]:

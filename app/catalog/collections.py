@@ -43,6 +43,11 @@ class Collection:
     created_at: datetime
     updated_at: datetime
 
+    @property
+    def embedding_model(self) -> str:
+        """Return the name of the model whose vectors it holds, or will hold."""
+        return str(self.settings["embedding"]["model"])
+
 
 class Collections:
     """The collections that exist, in the catalog's database."""

@@ -5,7 +5,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
-from app.errors import EmbeddingUnavailable, InvalidRequest, LanguageModelUnavailable, Misconfigured
+from app.errors import (
+    EmbeddingModelMismatch,
+    EmbeddingUnavailable,
+    InvalidRequest,
+    LanguageModelUnavailable,
+    Misconfigured,
+)
 from app.inference.embedders import e5_files, hashed
 from app.inference.embedders.hashed import HashedEmbedder
 from app.inference.embedders.multilingual_e5 import MultilingualE5
@@ -121,6 +127,15 @@ class Embedders:
                 embedder = create_embedder(kind, self._settings)
                 self._made[model_name] = CachedEmbedder(embedder, self._settings.embedding_cache_bytes)
             return self._made[model_name]
+
+    def of_collection(self, model_name: str) -> Embedder:
+        """Return the embedder of a collection's model; raises `EmbeddingModelMismatch` where it is not configured."""
+        if model_name not in self._names:
+            raise EmbeddingModelMismatch(
+                f"the collection was made with the embedding model {model_name!r}, which is not configured here",
+                hint="configure the model that the collection was made with",
+            )
+        return self.get(model_name)
 
     def close(self) -> None:
         """Close every embedder that was made."""

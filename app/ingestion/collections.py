@@ -34,7 +34,7 @@ def update_collection(
     model when vectors are stored.
     """
     settings = checked_settings(ingestion, settings)
-    before, after = collection.settings["embedding"]["model"], settings["embedding"]["model"]
+    before, after = collection.embedding_model, settings["embedding"]["model"]
     if before != after:
         with ingestion.opened.get(collection.id) as opened:
             if opened.store.embedding_space() is not None:

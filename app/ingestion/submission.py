@@ -140,7 +140,7 @@ def settings_hash(collection: Collection, submission: Submission) -> str:
             "pipeline": PIPELINE_VERSION,
             "chunking": asdict(chunking_options(collection)),
             "normalisation": collection.settings.get("normalisation", {}),
-            "embedding": collection.settings["embedding"]["model"],
+            "embedding": collection.embedding_model,
             "media_type": submission.media_type,
             "filename": submission.filename,
             "title": submission.title,

@@ -101,7 +101,7 @@ def _work(task: _Task, job: Job, registration: int) -> dict[str, Any]:
 
 def _embedder(task: _Task) -> Embedder:
     """Return the collection's embedder, whose space becomes the collection's with its first document."""
-    embedder = task.ingestion.embedders.get(task.collection.settings["embedding"]["model"])
+    embedder = task.ingestion.embedders.of_collection(task.collection.embedding_model)
     fixed = task.store.embedding_space()
     if fixed is None:
         task.store.set_embedding_space(embedder.space)

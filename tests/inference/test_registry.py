@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from app.errors import InvalidRequest, Misconfigured
+from app.errors import EmbeddingModelMismatch, InvalidRequest, Misconfigured
 from app.inference.embedding_cache import CachedEmbedder
 from app.inference.registry import EMBEDDERS, Embedders, create_embedder, create_language_model
 from app.settings import Settings
@@ -59,6 +59,13 @@ def test_an_unknown_model_is_refused_with_the_names_of_those_there_are():
         Embedders(Settings()).get("text-embedding-9")
     assert "text-embedding-9" in raised.value.detail
     assert "multilingual-e5-small, hashed" in raised.value.hint
+
+
+def test_a_collection_whose_model_is_gone_is_told_from_a_wrong_choice():
+    embedders = Embedders(Settings(embedder="hashed"))
+    assert embedders.of_collection("hashed") is embedders.get("hashed")
+    with pytest.raises(EmbeddingModelMismatch, match="text-embedding-9"):
+        embedders.of_collection("text-embedding-9")
 
 
 def test_an_unknown_embedder_is_refused_with_the_names_of_those_there_are():
