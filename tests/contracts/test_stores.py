@@ -167,14 +167,6 @@ def test_a_write_whose_registration_is_outdated_is_refused_and_changes_nothing(
     assert store.revision() == 0
 
 
-def test_documents_whose_time_is_over_are_told(store: CollectionStore) -> None:
-    for name, year in (("past", 2029), ("now", 2030), ("future", 2031), ("never", None)):
-        ends = None if year is None else datetime(year, 1, 2, tzinfo=UTC)
-        store.replace_document(replace(prepare(store, name), expires_at=ends))
-    assert store.expired_documents(datetime(2030, 1, 2, tzinfo=UTC), 10) == ["past", "now"]
-    assert store.expired_documents(datetime(2030, 1, 2, tzinfo=UTC), 1) == ["past"]
-
-
 def test_put_delete_put_begins_anew_with_keys_that_were_never_used(store: CollectionStore) -> None:
     put(store, "a", ["alpha ", "beta "])
     before, first = keys_of(store, "a"), store.document("a")
