@@ -1,0 +1,42 @@
+"""What bodies declare by themselves, for the specification's sake, is what the verbs below do."""
+
+from dataclasses import asdict, fields
+from typing import get_args
+
+import pytest
+
+from app.answering.ask import AskOptions
+from app.answering.prompts import TEMPLATES
+from app.api.schemas.ask import AskRequest
+from app.api.schemas.collections import ChunkingSettings
+from app.api.schemas.documents import MEDIA_TYPES, DocumentBody
+from app.api.schemas.search import SearchOptions
+from app.domain import ChunkingOptions
+from app.ingestion.chunkers.registry import CHUNKERS
+from app.ingestion.registry import LOADERS
+from app.retrieval.plan import SearchPlan
+
+
+def test_chunking_defaults_and_strategies_are_those_of_the_chunkers() -> None:
+    assert ChunkingSettings().model_dump() == asdict(ChunkingOptions())
+    assert get_args(ChunkingSettings.model_fields["strategy"].annotation) == tuple(CHUNKERS)
+
+
+@pytest.mark.parametrize("name", ["mode", "top_k", "filter", "document_ids"])
+def test_search_defaults_are_those_of_the_plan(name: str) -> None:
+    assert getattr(SearchOptions(), name) == getattr(SearchPlan("query"), name)
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(AskOptions)])
+def test_ask_defaults_are_those_of_the_verb(name: str) -> None:
+    assert getattr(AskRequest(question="why"), name) == getattr(AskOptions(), name)
+
+
+def test_every_template_can_be_asked_for() -> None:
+    assert set(get_args(AskRequest.model_fields["template"].annotation)) == set(TEMPLATES)
+
+
+def test_every_format_of_a_text_has_a_loader() -> None:
+    assert set(MEDIA_TYPES.values()) <= LOADERS.keys()
+    formats, _ = get_args(DocumentBody.model_fields["format"].annotation)
+    assert set(get_args(formats)) == set(MEDIA_TYPES)
