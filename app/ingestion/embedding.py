@@ -18,11 +18,10 @@ BATCH = 128
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedChunks:
-    """Vectors, float32, one row per chunk, and how many chunks each way served."""
+    """Vectors, float32, one row per chunk, and how many of them the model was asked for."""
 
     vectors: NDArray[np.float32]
     embedded: int
-    reused: int
 
 
 def embed_chunks(
@@ -46,7 +45,7 @@ def embed_chunks(
         vectors |= fresh
     report.advance(len(chunks))
     matrix = np.stack([vectors[digest] for digest in hashes]).astype(np.float32, copy=False)
-    return EmbeddedChunks(matrix, embedded=len(order), reused=reused)
+    return EmbeddedChunks(matrix, embedded=len(order))
 
 
 def _embed_batch(embedder: Embedder, chunks: Sequence[Chunk], batch: Sequence[int]) -> NDArray[np.float32]:

@@ -19,7 +19,6 @@ _ROWS_AT_ONCE = 1000
 
 _FOUND = select(
     chunks.c.key,
-    chunks.c.document_key,
     chunks.c.text,
     chunks.c.start,
     chunks.c.end,
@@ -146,7 +145,6 @@ def _found(row: Row[*tuple[Any, ...]]) -> FoundChunk:
         chunk_key=row.key,
         chunk_id=chunk_id(row.key),
         document_id=row.id,
-        document_key=row.document_key,
         title=row.title,
         metadata=row.metadata,
         text=row.text,

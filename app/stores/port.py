@@ -71,7 +71,6 @@ class FoundChunk:
     chunk_key: int
     chunk_id: str
     document_id: str
-    document_key: int
     title: str
     metadata: Metadata
     text: str
