@@ -12,11 +12,12 @@ import statistics
 import time
 from pathlib import Path
 
+from serving import models_folder, serve
+
 from app.inference.port import Embedder
 from app.inference.registry import Embedders
 from app.inference.token_counter import load_token_counter
 from app.settings import load_settings
-from serving import models_folder, serve
 
 SCALE = Path(__file__).parent.parent.parent / "shared" / "data" / "scale_120k.jsonl.gz"
 

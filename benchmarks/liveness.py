@@ -9,7 +9,6 @@ import threading
 import time
 
 import httpx
-
 from serving import Served, serve
 
 WORDS = [
@@ -26,9 +25,8 @@ def main() -> None:
         client.put("/v1/collections/live", json={}).raise_for_status()
         client.post("/v1/collections/live/search", json={"query": "warm up"}).raise_for_status()
         time.sleep(1)
-        print(
-            f"start to ready {served.start_seconds:.2f} s, idle with the model loaded {served.resident_megabytes():.0f} MB"
-        )
+        idle = served.resident_megabytes()
+        print(f"start to ready {served.start_seconds:.2f} s, idle with the model loaded {idle:.0f} MB")
         text = grown_text(int(options.megabytes * 1e6)).encode()
         latencies: list[float] = []
         done = threading.Event()
