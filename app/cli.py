@@ -8,7 +8,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 import typer
 import uvicorn
@@ -29,7 +29,8 @@ from app.errors import FootnoteError, NotFound
 from app.inference.port import Embedder
 from app.ingestion.collections import create_collection
 from app.ingestion.folder import FolderIngest, scan
-from app.retrieval.plan import build_plan
+from app.retrieval.options import plan_search
+from app.retrieval.plan import SearchPlan
 from app.retrieval.search import SearchResult
 from app.retrieval.search import search as run_search
 from app.settings import Settings, load_settings
@@ -140,13 +141,14 @@ def ingest(
 def search(
     query: str,
     collection: CollectionOption,
-    top_k: Annotated[int, typer.Option("--top-k", "-k", help="Passages to show")] = 5,
-    mode: Annotated[SearchMode, typer.Option(help="Which legs search")] = SearchMode.HYBRID,
+    top_k: Annotated[int | None, typer.Option("--top-k", "-k", help="Passages to show")] = None,
+    mode: Annotated[SearchMode | None, typer.Option(help="Which legs search")] = None,
 ) -> None:
     """Find the passages that answer a query."""
     with _services() as services:
         wanted = _collection(services, collection)
-        plan = build_plan(query, services.settings, top_k=top_k, mode=mode.value)
+        given = {"top_k": top_k, "mode": None if mode is None else mode.value}
+        plan = _plan(services, wanted, query, **given)
         with services.opened.get(wanted.id) as opened:
             result = run_search(opened, _embedder(services, wanted), wanted.name, plan)
         table = Table("#", "score", "document", "passage", show_lines=True)
@@ -171,7 +173,7 @@ def ask(
         with services.opened.get(wanted.id) as opened:
 
             def find(query: str) -> SearchResult:
-                return run_search(opened, embedder, wanted.name, build_plan(query, services.settings, top_k=8))
+                return run_search(opened, embedder, wanted.name, _plan(services, wanted, query))
 
             answer = run_ask(
                 question,
@@ -264,6 +266,12 @@ def _find_or_create(services: Services, name: str) -> Collection:
 
 def _embedder(services: Services, collection: Collection) -> Embedder:
     return services.embedders.of_collection(collection.embedding_model)
+
+
+def _plan(services: Services, collection: Collection, query: str, **given: Any) -> SearchPlan:
+    """Return the plan of a search as the collection's defaults have it but for what is given."""
+    said = {name: value for name, value in given.items() if value is not None}
+    return plan_search(query, services.settings, said, collection.settings.get("defaults") or {})
 
 
 def _place(passage: Passage) -> str:

@@ -3,8 +3,6 @@
 from app.api.dependencies import Access
 from app.api.replies import current_request_id, notices, rounded
 from app.api.schemas.search import (
-    FixedWeights,
-    FusionOptions,
     LegScoreReply,
     PassageReply,
     QueryReply,
@@ -13,7 +11,8 @@ from app.api.schemas.search import (
     SearchReply,
 )
 from app.domain import Filter, Passage
-from app.retrieval.plan import Fusion, LegWeights, RankFusion, ScoreFusion, SearchPlan, build_plan
+from app.retrieval.options import plan_search
+from app.retrieval.plan import SearchPlan
 from app.retrieval.search import SearchResult, search
 from app.settings import Settings
 from app.stores.filters import parse_filter
@@ -23,12 +22,12 @@ def search_plan(
     access: Access, options: SearchOptions, query: str, *, query_pointer: str = "/query", options_pointer: str = ""
 ) -> SearchPlan:
     """Return the plan; what the request says wins over the collection's defaults, and nothing over the key's filter."""
-    chosen = with_defaults(options, SearchOptions.model_validate(access.collection.settings.get("defaults") or {}))
-    return _plan(
-        access.services.settings,
-        chosen,
+    return plan_search(
         query,
-        forced=forced_filter(access),
+        access.services.settings,
+        options.model_dump(exclude_unset=True),
+        access.collection.settings.get("defaults") or {},
+        forced_filter=forced_filter(access),
         query_pointer=query_pointer,
         options_pointer=options_pointer,
     )
@@ -36,32 +35,7 @@ def search_plan(
 
 def check_defaults(settings: Settings, defaults: SearchOptions) -> None:
     """Raise `InvalidRequest` for defaults of a collection that no search could use."""
-    _plan(settings, defaults, "any", forced=None, query_pointer="", options_pointer="/defaults")
-
-
-def _plan(
-    settings: Settings,
-    chosen: SearchOptions,
-    query: str,
-    *,
-    forced: Filter | None,
-    query_pointer: str,
-    options_pointer: str,
-) -> SearchPlan:
-    asked = chosen.filter
-    return build_plan(
-        query,
-        settings,
-        mode=chosen.mode,
-        top_k=chosen.top_k,
-        candidates=chosen.candidates,
-        fusion=_fusion(chosen.fusion),
-        search_filter=None if asked is None else parse_filter(asked, f"{options_pointer}/filter"),
-        forced_filter=forced,
-        document_ids=chosen.document_ids,
-        query_pointer=query_pointer,
-        options_pointer=options_pointer,
-    )
+    plan_search("any", settings, defaults.model_dump(exclude_unset=True), {}, options_pointer="/defaults")
 
 
 def run_search(access: Access, plan: SearchPlan) -> SearchResult:
@@ -73,15 +47,6 @@ def run_search(access: Access, plan: SearchPlan) -> SearchResult:
 def forced_filter(access: Access) -> Filter | None:
     """Return the filter that the key puts before everything it reads."""
     return None if access.principal.filter is None else parse_filter(access.principal.filter, "/filter")
-
-
-def with_defaults(options: SearchOptions, defaults: SearchOptions) -> SearchOptions:
-    """Return the options with the collection's defaults where the request says nothing."""
-    chosen = defaults.model_copy(update={name: getattr(options, name) for name in options.model_fields_set})
-    if "candidates" not in options.model_fields_set and chosen.candidates is not None:
-        # A default never makes a request wrong that is right by itself.
-        return chosen.model_copy(update={"candidates": max(chosen.candidates, chosen.top_k)})
-    return chosen
 
 
 def search_reply(result: SearchResult, query: str) -> SearchReply:
@@ -116,14 +81,3 @@ def _passage_reply(passage: Passage) -> PassageReply:
         scores=ScoresReply(**legs, fused=passage.fused),
         metadata=dict(passage.metadata),
     )
-
-
-def _fusion(options: FusionOptions | None) -> Fusion | None:
-    if options is None:
-        return None
-    if options.method == "weighted":
-        return ScoreFusion(alpha=options.alpha)
-    weights = options.weights
-    if isinstance(weights, FixedWeights):
-        return RankFusion(k=options.k, weights=LegWeights(weights.dense, weights.keyword))
-    return RankFusion(k=options.k, weights=weights)

@@ -1,0 +1,50 @@
+from typing import Any
+
+import pytest
+
+from app.domain import And, Condition, Operator
+from app.errors import InvalidRequest
+from app.retrieval.options import plan_search
+from app.retrieval.plan import LegWeights, RankFusion, ScoreFusion
+from app.settings import Settings
+
+SETTINGS = Settings()
+TEAM = {"field": "team", "op": "eq", "value": "hr"}
+
+
+def test_what_is_given_wins_over_the_collections_defaults() -> None:
+    plan = plan_search("q", SETTINGS, {"top_k": 3, "mode": "dense"}, {"top_k": 9, "candidates": 50})
+    assert (plan.top_k, plan.mode, plan.candidates) == (3, "dense", 50)
+
+
+def test_default_candidates_never_make_a_request_wrong() -> None:
+    assert plan_search("q", SETTINGS, {"top_k": 80}, {"candidates": 50}).candidates == 80
+    with pytest.raises(InvalidRequest):
+        plan_search("q", SETTINGS, {"top_k": 80, "candidates": 50}, {})
+
+
+def test_a_keys_filter_is_put_before_the_callers() -> None:
+    forced = Condition("year", Operator.EQ, 2026)
+    plan = plan_search("q", SETTINGS, {"filter": TEAM}, {}, forced_filter=forced)
+    assert plan.filter == And((forced, Condition("team", Operator.EQ, "hr")))
+
+
+@pytest.mark.parametrize(
+    ("options", "fusion"),
+    [
+        (None, RankFusion()),
+        ({}, RankFusion()),
+        ({"method": "rrf", "k": 60, "weights": {"dense": 2}}, RankFusion(60, LegWeights(2, 1))),
+        ({"weights": "auto"}, RankFusion()),
+        ({"method": "weighted"}, ScoreFusion("auto")),
+        ({"method": "weighted", "alpha": 0.25}, ScoreFusion(0.25)),
+    ],
+)
+def test_fusion_is_read_as_the_contract_writes_it(options: Any, fusion: Any) -> None:
+    assert plan_search("q", SETTINGS, {} if options is None else {"fusion": options}, {}).fusion == fusion
+
+
+def test_a_wrong_filter_is_named_where_it_stands() -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        plan_search("q", SETTINGS, {"filter": {"field": "a", "op": "gt", "value": []}}, {}, options_pointer="/search")
+    assert caught.value.errors[0].pointer.startswith("/search/filter")
