@@ -128,6 +128,7 @@ class Worker:
     services: Services
     _stopping: threading.Event = field(default_factory=threading.Event)
     _threads: list[threading.Thread] = field(default_factory=list)
+    _warming: threading.Thread | None = None
     _running: dict[str, Report] = field(default_factory=dict)
     _written: "queue.SimpleQueue[_Written | None]" = field(default_factory=queue.SimpleQueue)
     _owner: ProcessOwner | None = None
@@ -147,7 +148,8 @@ class Worker:
         loops = [("index", self._bring_indexes_up), ("heartbeat", self._renew), ("maintenance", self._maintain)]
         loops += [(f"ingest-{number}", self._work) for number in range(self.services.settings.ingest_threads)]
         # Not one of the loops: it ends.
-        threading.Thread(target=self._warm_up, name="footnote-warm-up", daemon=True).start()
+        self._warming = threading.Thread(target=self._warm_up, name="footnote-warm-up", daemon=True)
+        self._warming.start()
         for name, loop in loops:
             thread = threading.Thread(target=loop, name=f"footnote-{name}", daemon=True)
             self._threads.append(thread)
@@ -167,6 +169,9 @@ class Worker:
         for thread in self._threads:
             thread.join(max(0.1, deadline - time.monotonic()))
         self._threads.clear()
+        if self._warming is not None:
+            # A process that exits while onnxruntime still loads a model is aborted (134) after all its work is done.
+            self._warming.join(max(0.1, deadline - time.monotonic()))
         if self._owner is not None:
             self._owner.close()
 

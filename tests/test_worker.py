@@ -235,3 +235,23 @@ def test_a_collection_removed_under_its_job_ends_the_job(
         gated.gate.set()
     assert not (services.settings.data / "collections" / collection.id).exists()
     assert worker.checks()["worker"] == "stopped"
+
+
+def test_a_stop_waits_for_the_model_that_is_being_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    services = build_services(Settings(data=tmp_path / "data", admin_key="worker-tests-admin-key"))
+    begun, stopped, loaded = threading.Event(), threading.Event(), threading.Event()
+
+    def load(_name: str) -> HashedEmbedder:
+        begun.set()
+        assert stopped.wait(SECONDS)
+        loaded.set()
+        return HashedEmbedder()
+
+    monkeypatch.setattr(services.embedders, "get", load)
+    worker = Worker(services)
+    worker.start()
+    assert begun.wait(SECONDS)
+    threading.Timer(0.2, stopped.set).start()
+    worker.stop()
+    assert loaded.is_set()
+    services.close()
