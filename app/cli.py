@@ -15,7 +15,7 @@ import uvicorn
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
+from rich.table import Column, Table
 
 from app.answering.ask import AskOptions
 from app.answering.ask import ask as run_ask
@@ -41,8 +41,8 @@ WORKER_SILENCE_SECONDS = 60
 """How long a server process may not answer its parent before it is replaced; on a busy machine importing takes ten."""
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Footnote: documents in, cited answers out.")
-console = Console()
-errors = Console(stderr=True)
+console = Console(soft_wrap=True)
+errors = Console(stderr=True, soft_wrap=True)
 
 
 class SearchMode(StrEnum):
@@ -151,12 +151,14 @@ def search(
         plan = _plan(services, wanted, query, **given)
         with services.opened.get(wanted.id) as opened:
             result = run_search(opened, _embedder(services, wanted), wanted.name, plan)
-        table = Table("#", "score", "document", "passage", show_lines=True)
+        # Folded, since the default cuts what has no spaces to wrap at, which is all Chinese.
+        folded = [Column(name, overflow="fold") for name in ("document", "passage")]
+        table = Table("#", "score", *folded, show_lines=True)
         for passage in result.passages:
             table.add_row(
                 str(passage.rank), f"{passage.score:.4f}", escape(_place(passage)), escape(_shorten(passage.text))
             )
-        console.print(table)
+        console.print(table, soft_wrap=False)
         _tell_warnings(result.warnings)
 
 

@@ -49,3 +49,25 @@ def test_serving_a_damaged_catalog_ends_at_once_with_a_sentence(tmp_path: Path) 
     assert ended.returncode == 2
     assert "catalog.db is not sound" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+SENTENCE = "未休的年假可以顺延到次年三月，但须在前一年的十二月三十一日以前向所在部门提出书面申请并得到批准。"
+
+
+@pytest.fixture
+def ingested(tmp_path: Path) -> Path:
+    (tmp_path / "leave.txt").write_text(SENTENCE, encoding="utf-8")
+    assert run(tmp_path / "data", "ingest", str(tmp_path / "leave.txt"), "-c", "c").returncode == 0
+    return tmp_path / "data"
+
+
+def test_a_passage_without_spaces_is_shown_whole(ingested: Path) -> None:
+    shown = run(ingested, "search", "年假", "-c", "c").stdout
+    rows = [line.split("│")[-2].strip() for line in shown.splitlines() if line.startswith("│")]
+    assert "".join(rows) == SENTENCE
+
+
+def test_an_answer_that_is_piped_is_not_cut_into_lines(ingested: Path) -> None:
+    answer, citation = run(ingested, "ask", "未休的年假可以顺延到次年三月吗？", "-c", "c").stdout.splitlines()
+    assert answer == SENTENCE.removesuffix("。") + "[1]。"
+    assert citation.endswith(f"“{SENTENCE}”")
