@@ -127,7 +127,7 @@ def ingest(
         found = scan(paths, max_bytes=services.settings.max_upload_bytes)
         for skipped in found.skipped:
             errors.print(f"[yellow]skipped[/] {escape(str(skipped.file))}: {escape(skipped.reason)}")
-        with Worker(services).running():
+        with Worker(services, warms_up=False).running():
             outcome = FolderIngest(services.ingestion, services.jobs, wanted, sync=sync).run(found, _Bar())
         for failure in outcome.failures:
             errors.print(f"[red]failed[/] {escape(failure.path)}: {failure.code}: {escape(failure.detail)}")

@@ -126,6 +126,8 @@ class Worker:
     """Work on jobs in this process until it is stopped."""
 
     services: Services
+    warms_up: bool = True
+    """Whether the embedded model is loaded before it is needed."""
     _stopping: threading.Event = field(default_factory=threading.Event)
     _threads: list[threading.Thread] = field(default_factory=list)
     _warming: threading.Thread | None = None
@@ -147,9 +149,10 @@ class Worker:
             log.warning("took back jobs of processes that died", extra={"jobs": released})
         loops = [("index", self._bring_indexes_up), ("heartbeat", self._renew), ("maintenance", self._maintain)]
         loops += [(f"ingest-{number}", self._work) for number in range(self.services.settings.ingest_threads)]
-        # Not one of the loops: it ends.
-        self._warming = threading.Thread(target=self._warm_up, name="footnote-warm-up", daemon=True)
-        self._warming.start()
+        if self.warms_up:
+            # Not one of the loops: it ends.
+            self._warming = threading.Thread(target=self._warm_up, name="footnote-warm-up", daemon=True)
+            self._warming.start()
         for name, loop in loops:
             thread = threading.Thread(target=loop, name=f"footnote-{name}", daemon=True)
             self._threads.append(thread)
