@@ -1,6 +1,6 @@
 """Measure how well the sources' sentences support a question or a claim: by words and by meaning."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,26 +40,30 @@ BACKGROUND = {
 
 @dataclass(frozen=True, slots=True)
 class SourceSentence:
-    """A sentence of a source; its offsets are those in the source's text."""
+    """A sentence of a source; its offsets are those in the source's text.
+
+    `context` is the source's title and headings and the heading above the sentence, `context_terms` their terms.
+    """
 
     source: int
     sentence: Sentence
     terms: tuple[str, ...]
+    context: str
+    context_terms: tuple[str, ...]
 
 
 class Evidence:
-    """The sentences of one request's sources with their terms, and their vectors once they are asked for."""
+    """The sentences of one request's sources with their terms, and their vectors once they are asked for.
+
+    Headings are no sentences: they share the question's words and answer nothing.
+    """
 
     def __init__(self, sources: Sequence[Passage], analyzer: Analyzer, embedder: Embedder) -> None:
         self.sources = tuple(sources)
         self.analyzer = analyzer
         self.sentences = tuple(
-            SourceSentence(place, sentence, tuple(analyzer.terms(sentence.text)))
-            for place, source in enumerate(sources)
-            for sentence in split_sentences(source.text)
-            if any(character.isalnum() for character in without_markers(sentence.text))
+            sentence for place, source in enumerate(sources) for sentence in _sentences(place, source, analyzer)
         )
-        self._contexts = [analyzer.terms(" ".join((source.title, *source.heading_path))) for source in sources]
         self._embedder = embedder
         self._vectors: dict[int, NDArray[np.float32]] = {}
 
@@ -87,9 +91,9 @@ class Evidence:
         )
 
     def coverage_in_context(self, weights: Mapping[str, float], places: Iterable[int]) -> NDArray[np.float64]:
-        """Return for each sentence which share of the terms' weight it holds with its source's title and headings."""
+        """Return for each sentence which share of the terms' weight it holds with its title and headings."""
         sentences = [self.sentences[place] for place in places]
-        return np.array([covered(weights, (*it.terms, *self._contexts[it.source])) for it in sentences])
+        return np.array([covered(weights, (*sentence.terms, *sentence.context_terms)) for sentence in sentences])
 
     def question_cosines(self, question: str, places: Sequence[int]) -> NDArray[np.float64]:
         """Return each sentence's relative cosine with a question; raises what the embedder raises."""
@@ -106,8 +110,9 @@ class Evidence:
         """
         missing = [place for place in places if place not in self._vectors]
         if missing:
-            vectors = self._embedder.embed_passages([self.sentences[place].sentence.text for place in missing])
-            self._vectors.update(zip(missing, vectors, strict=True))
+            sentences = [self.sentences[place] for place in missing]
+            texts = [f"{each.context}\n{each.sentence.text}".strip() for each in sentences]
+            self._vectors.update(zip(missing, self._embedder.embed_passages(texts), strict=True))
         backgrounds = {
             script: float(np.mean(self._embedder.embed_passages(texts) @ vector))
             for script, texts in BACKGROUND.items()
@@ -117,3 +122,16 @@ class Evidence:
             floor = backgrounds[script(self.sentences[place].sentence.text)]
             relative.append((float(self._vectors[place] @ vector) - floor) / (1 - floor))
         return np.array(relative)
+
+
+def _sentences(place: int, source: Passage, analyzer: Analyzer) -> Iterator[SourceSentence]:
+    headings = list(dict.fromkeys(" ".join(heading.split()) for heading in (source.title, *source.heading_path)))
+    context = " ".join(headings)
+    terms = tuple(analyzer.terms(context))
+    for sentence in split_sentences(source.text):
+        plain = without_markers(sentence.text)
+        if plain in headings or source.text[: sentence.start].endswith("# "):
+            context = " ".join((*(heading for heading in headings if heading != plain), plain))
+            terms = tuple(analyzer.terms(context))
+        elif any(character.isalnum() for character in plain):
+            yield SourceSentence(place, sentence, tuple(analyzer.terms(sentence.text)), context, terms)

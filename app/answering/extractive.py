@@ -74,7 +74,7 @@ def rank_sentences(question: str, evidence: Evidence, term_weights: Mapping[str,
     places = np.argsort(-words, kind="stable")[:EMBEDDED_SENTENCES].tolist()
     coverage = evidence.coverage_in_context(weights, places)
     ranks = np.array([-evidence.sentences[place].source for place in places], np.float64)
-    scores = _spread(words[places]) / 2 + PASSAGE_RANK_SHARE * _spread(ranks)
+    scores = (_spread(words[places]) + coverage) / 4 + PASSAGE_RANK_SHARE * _spread(ranks)
     cosines = np.zeros(len(places))
     failure = None
     try:

@@ -77,7 +77,7 @@ def with_marker(sentence: str, marker: int) -> str:
     closing = ""
     if sentence[-1] in _CLOSING and sentence[-2:-1].isalnum() and "." not in sentence.rsplit(None, 1)[-1][:-1]:
         sentence, closing = sentence[:-1], sentence[-1]
-    space = "" if script(sentence[-1]) == "cjk" else " "
+    space = "" if script(sentence) == "cjk" else " "
     return f"{sentence}{space}[{marker}]{closing}"
 
 

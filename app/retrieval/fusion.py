@@ -63,6 +63,4 @@ def _summed(legs: Sequence[Candidates], contributions: Sequence[NDArray[np.float
     for row, (leg, contribution) in enumerate(zip(legs, contributions, strict=True)):
         table[row, places[begin : begin + len(leg.keys)]] = contribution
         begin += len(leg.keys)
-    # Floating-point sums depend on their order, so each key's contributions are added from the smallest on.
-    table.sort(axis=0)
     return ranked(keys, table.sum(axis=0))

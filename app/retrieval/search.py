@@ -3,7 +3,7 @@
 import contextvars
 import os
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
@@ -89,12 +89,7 @@ def _fetch(
     dense: Candidates | FootnoteError | None = None
     keyword: KeywordHits | FootnoteError | None = None
     if len(plan.legs) > 1:
-        future = _beside.submit(contextvars.copy_context().run, by_terms)
-        try:
-            dense = _attempt(by_vector)
-        finally:
-            # Also after an error: no leg may still read a collection that its caller closes.
-            keyword = _attempt(partial(_join, future, by_terms))
+        dense, keyword = _side_by_side(by_vector, by_terms)
     elif "dense" in plan.legs:
         dense = _attempt(by_vector)
     else:
@@ -110,16 +105,24 @@ def _fetch(
     return _Legs(hits, keyword if isinstance(keyword, KeywordHits) else None, failures)
 
 
+def _side_by_side(
+    by_vector: Callable[[], Candidates], by_terms: Callable[[], KeywordHits]
+) -> tuple[Candidates | FootnoteError, KeywordHits | FootnoteError]:
+    future = _beside.submit(contextvars.copy_context().run, by_terms)
+    try:
+        dense = _attempt(by_vector)
+    finally:
+        # Also after an error: no leg may still read a collection that its caller closes. A call that still waits for
+        # a thread is done here instead, so that a full pool delays nobody.
+        keyword = _attempt(by_terms if future.cancel() else future.result)
+    return dense, keyword
+
+
 def _attempt(find: Callable[[], Hits]) -> Hits | FootnoteError:
     try:
         return find()
     except (Unavailable, UpstreamRejected) as failure:
         return failure
-
-
-def _join(future: "Future[Hits]", find: Callable[[], Hits]) -> Hits:
-    # A call that still waits for a thread when it is needed is done here instead, so a full pool delays nobody.
-    return find() if future.cancel() else future.result()
 
 
 def _worst(failures: Mapping[str, FootnoteError]) -> FootnoteError:

@@ -32,6 +32,24 @@ def test_words_of_the_title_count_for_every_sentence(make_passage, make_evidence
     assert rank_sentences(question, titled, {}).strength > rank_sentences(question, bare, {}).strength
 
 
+def test_a_heading_is_no_answer_but_counts_for_the_sentences_below_it(make_passage, make_evidence) -> None:
+    text = "# Leave\n\n## Parental leave\n\nThe state pays 80 %.\n\n## Sick leave\n\nThe state pays nothing."
+    evidence = make_evidence(make_passage(text, title="Leave"))
+    ranking = rank_sentences("What does the state pay during parental leave?", evidence, {})
+    assert {found.sentence.text for found in evidence.sentences} == {"The state pays 80 %.", "The state pays nothing."}
+    assert evidence.sentences[ranking.sentences[0].place].sentence.text == "The state pays 80 %."
+    assert ranking.sentences[0].strength > ranking.sentences[1].strength
+
+
+def test_a_word_that_nearly_every_sentence_has_still_counts_for_it(
+    make_passage, make_evidence, failing_embedder
+) -> None:
+    text = "Tea is free. The leave of Ann is long. The leave of Bob is long. The leave of Cid is long."
+    evidence = make_evidence(make_passage(text), embedder=failing_embedder(EmbeddingUnavailable("no answer")))
+    ranking = rank_sentences("leave", evidence, {})
+    assert [ranked.place for ranked in ranking.sentences] == [1, 2, 3, 0]
+
+
 def test_a_rare_term_of_the_collection_counts_more_than_a_common_one(make_passage, make_evidence) -> None:
     evidence = make_evidence(make_passage("The report is long. The zebra is old."))
     ranking = rank_sentences("zebra report", evidence, {"zebra": 6.0, "report": 0.5})
