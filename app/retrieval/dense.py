@@ -11,8 +11,8 @@ from app.retrieval.fusion import ranked
 from app.stores.port import Scope
 from app.telemetry import StageTimer
 
-OVERSAMPLING = 4
-"""Quantised candidates per wanted hit: the true first ten of real vectors stood in the first twenty."""
+OVERSAMPLING = 2
+"""Quantised candidates per wanted hit: the true first hundred of real vectors stood in the first 150."""
 
 NOTHING = Candidates(keys=np.zeros(0, np.int64), scores=np.zeros(0, np.float32))
 
