@@ -22,7 +22,7 @@ class _Formatter(logging.Formatter):
         self._json = style == "json"
 
     def format(self, record: logging.LogRecord) -> str:
-        fields = {name: value for name, value in vars(record).items() if name not in _PLAIN}
+        fields = {name: value for name, value in vars(record).items() if name not in _PLAIN and value is not None}
         if current := request_id.get():
             fields.setdefault("request_id", current)
         when = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z"

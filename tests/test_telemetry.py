@@ -26,7 +26,7 @@ def test_json_logs_carry_fields_and_the_request_id(capsys: pytest.CaptureFixture
 def test_text_logs_are_one_line_an_event(capsys: pytest.CaptureFixture[str]) -> None:
     configure_logging("warning", "text")
     logging.getLogger("app").info("quiet")
-    logging.getLogger("app").warning("loud", extra={"count": 3})
+    logging.getLogger("app").warning("loud", extra={"count": 3, "code": None})
     assert capsys.readouterr().err.splitlines()[0].endswith("warning loud count=3")
 
 

@@ -1,9 +1,9 @@
 """Answer with a language model that reads the sources and nothing else."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from app.answering.prompts import grounded_prompt, is_refusal
+from app.answering.prompts import grounded_prompt, is_refusal, without_fences
 from app.domain import Notice, Passage
 from app.errors import UpstreamRejected
 from app.inference.port import Completion, LanguageModel
@@ -32,8 +32,15 @@ def generate(
     messages = grounded_prompt(question, sources, template=template, instructions=instructions)
     completion = language_model.complete(messages, max_tokens=max_tokens, temperature=temperature)
     was_cut = completion.finish_reason == "length"
-    if not completion.text.strip():
+    text = without_fences(completion.text)
+    if not text:
         hint = "raise max_tokens: all of it went into reasoning" if was_cut else None
         raise UpstreamRejected("the language model answered nothing", hint=hint)
-    cut = Notice("answer_truncated", f"the answer reached max_tokens {max_tokens} and stops there")
-    return Generated(completion, is_refusal(completion.text), (cut,) if was_cut else ())
+    warnings: list[Notice] = []
+    if was_cut:
+        warnings.append(Notice("answer_truncated", f"the answer reached max_tokens {max_tokens} and stops there"))
+    if text != completion.text.strip():
+        warnings.append(
+            Notice("prompt_repeated", "the language model repeated its prompt's fences; they were removed")
+        )
+    return Generated(replace(completion, text=text), is_refusal(text), tuple(warnings))

@@ -1,5 +1,6 @@
 """The words said to a language model: numbered sources behind fences that no source can close, and the rules."""
 
+import re
 import secrets
 from collections.abc import Sequence
 
@@ -27,6 +28,8 @@ claim to come from."""
 TEMPLATES = {"qa": _QUESTION_ANSWERING}
 """The rules by the name of their template."""
 
+_FENCE = re.compile(r"<<<[ \t]*(?:SOURCE|END)\b[^<>\n]*>>>[ \t]*\n?", re.IGNORECASE)
+
 _REFUSALS = {
     "cjk": "资料中没有这个问题的答案。",
     "other": "The sources do not answer this question.",
@@ -50,6 +53,11 @@ def grounded_prompt(
         for number, source in enumerate(sources, start=1)
     )
     return [Message("system", rules), Message("user", f"{fenced}\n\nQuestion: {question}")]
+
+
+def without_fences(answer: str) -> str:
+    """Return the answer without the fences that a weak model repeats from its prompt."""
+    return _FENCE.sub("", answer).strip()
 
 
 def is_refusal(answer: str) -> bool:

@@ -5,6 +5,7 @@ import re
 import secrets
 import time
 from dataclasses import dataclass
+from http import HTTPStatus
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
@@ -18,6 +19,7 @@ log = logging.getLogger("footnote.access")
 
 _SANE_REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _CLIENT_LEFT = 499
+_PROBES = frozenset({"/livez", "/readyz"})
 _SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -94,8 +96,10 @@ def _ours(error: Exception) -> FootnoteError:
 
 def _write_line(scope: Scope, exchange: _Exchange) -> None:
     template = getattr(scope.get("route"), "path", "-")
-    principal = scope.get("state", {}).get("principal")
-    log.info(
+    state = scope.get("state", {})
+    principal = state.get("principal")
+    log.log(
+        logging.DEBUG if template in _PROBES and exchange.status < HTTPStatus.BAD_REQUEST else logging.INFO,
         "request",
         extra={
             "method": scope["method"],
@@ -103,6 +107,7 @@ def _write_line(scope: Scope, exchange: _Exchange) -> None:
             "status": exchange.status,
             "ms": round((time.perf_counter() - exchange.began) * 1000, 2),
             "key": (principal.key_id or "admin") if principal else None,
+            "code": state.get("problem_code"),
         },
     )
     counters.add(f"http_responses_{exchange.status // 100}xx")

@@ -40,6 +40,8 @@ def raw_problem_response(
 ) -> Response:
     """Return the answer for a problem object, such as a failed job keeps it."""
     body = dict(problem) | {"instance": scope["path"], "request_id": request_id.get()}
+    # The access log tells it.
+    scope.setdefault("state", {})["problem_code"] = body.get("code")
     status = int(body["status"])
     sent = dict(headers or {})
     if status == HTTPStatus.UNAUTHORIZED:

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from app.answering.prompts import NO_ANSWER, grounded_prompt, is_refusal, refusal
+from app.answering.prompts import NO_ANSWER, grounded_prompt, is_refusal, refusal, without_fences
 
 
 def test_sources_are_numbered_and_stand_between_fences(make_passage) -> None:
@@ -51,3 +51,16 @@ def test_an_answer_is_no_refusal() -> None:
 def test_the_refusal_is_in_the_questions_script() -> None:
     assert refusal("假期有多少天？") == "资料中没有这个问题的答案。"
     assert refusal("How long?") == "The sources do not answer this question."
+
+
+@pytest.mark.parametrize(
+    ("answer", "left"),
+    [
+        ("<<<SOURCE 1 abc>>>\nSix days [1].\n<<<END 1 abc>>>", "Six days [1]."),
+        ("Six days [1]. <<<end 1 0f>>>", "Six days [1]."),
+        ("a <<< b, and x >>> y", "a <<< b, and x >>> y"),
+        ("Six days [1].", "Six days [1]."),
+    ],
+)
+def test_fences_that_a_model_repeats_are_taken_out(answer, left) -> None:
+    assert without_fences(answer) == left
