@@ -19,7 +19,7 @@ from app.retrieval.plan import clean_query
 from app.retrieval.search import SearchResult
 from app.telemetry import StageTimer, counters
 
-ENOUGH_TO_EXTRACT = 1.2
+ENOUGH_TO_EXTRACT = 1.1
 """The least strength of a sentence that is given as an answer; decision 0007 has the table."""
 
 ENOUGH_TO_GENERATE = 0.7

@@ -40,7 +40,5 @@ def generate(
     if was_cut:
         warnings.append(Notice("answer_truncated", f"the answer reached max_tokens {max_tokens} and stops there"))
     if text != completion.text.strip():
-        warnings.append(
-            Notice("prompt_repeated", "the language model repeated its prompt's fences; they were removed")
-        )
+        warnings.append(Notice("prompt_repeated", "the language model repeated its prompt's fences; they were removed"))
     return Generated(replace(completion, text=text), is_refusal(text), tuple(warnings))
