@@ -97,7 +97,7 @@ def ingest(passages: list[str], per_document: int) -> tuple[list[str], float]:
                 break
             if counts.get("failed", 0):
                 raise SystemExit("a document failed")
-            time.sleep(0.1)
+            time.sleep(0.5)
         seconds = time.perf_counter() - begin
         texts = []
         for document in documents:

@@ -11,8 +11,11 @@ from app.retrieval.fusion import ranked
 from app.stores.port import Scope
 from app.telemetry import StageTimer
 
-OVERSAMPLING = 2
+OVERSAMPLING = 1.5
 """Quantised candidates per wanted hit: the true first hundred of real vectors stood in the first 150."""
+
+SPARE = 20
+"""More of them, since the first ten need not stand in the first fifteen."""
 
 NOTHING = Candidates(keys=np.zeros(0, np.int64), scores=np.zeros(0, np.float32))
 
@@ -43,7 +46,7 @@ def find_by_vector(
     with timer.stage("embed"):
         vector = embedder.embed_queries([query])[0]
     with timer.stage("dense"):
-        candidates = opened.index.dense.search(vector, OVERSAMPLING * limit, scope)
+        candidates = opened.index.dense.search(vector, int(OVERSAMPLING * limit) + SPARE, scope)
         exact = opened.store.similarities(vector, candidates.keys)
         keys = np.fromiter(exact.keys(), np.int64, len(exact))
         return ranked(keys, np.fromiter(exact.values(), np.float64, len(exact)), limit)

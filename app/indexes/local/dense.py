@@ -5,10 +5,8 @@ beside it without a lock. Each process follows the change log for itself.
 """
 
 import logging
-import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar
@@ -27,8 +25,6 @@ BLOCK_ROWS = 16_384
 """Rows that are quantised together; fewer stay exact (25 MB of 384 dimensions), more would cost more to rewrite."""
 
 log = logging.getLogger(__name__)
-
-_beside = ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="dense-rows")
 
 
 class FaissDenseIndex:
@@ -131,20 +127,9 @@ class FaissDenseIndex:
             return nothing
         query = np.ascontiguousarray(vector, np.float32)
         parts: list[QuantisedRows | ExactRows] = [*rows.blocks, rows.rest]
-        found = _side_by_side([part for part in parts if len(part)], query, limit, scope.document_keys)
+        found = [part.nearest(query, limit, scope.document_keys) for part in parts if len(part)]
         keys, scores = zip(*found, strict=True)
         return Candidates(*best(np.concatenate(keys), np.concatenate(scores), limit))
-
-
-def _side_by_side(
-    parts: Sequence[QuantisedRows | ExactRows], query: NDArray[np.float32], limit: int, document_keys: Keys | None
-) -> list[tuple[Keys, NDArray[np.float32]]]:
-    """Search every part, on all processors where there is enough to do: faiss itself shares out queries, not rows."""
-
-    def nearest(part: QuantisedRows | ExactRows) -> tuple[Keys, NDArray[np.float32]]:
-        return part.nearest(query, limit, document_keys)
-
-    return list(map(nearest, parts) if len(parts) <= 2 else _beside.map(nearest, parts))
 
 
 def _exact(entries: Sequence[IndexEntry]) -> ExactRows:
