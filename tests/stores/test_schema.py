@@ -6,11 +6,12 @@ from app.stores.sqlite import DATABASE_NAME, SqliteStore
 
 
 def layout(connection: pysqlite3.Connection) -> dict[str, object]:
-    """Return what makes two databases the same, but for the order of columns."""
+    """Return what makes two databases the same, but for the order of columns and indexes."""
     names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
     return {
         name: {
-            what: sorted(map(str, connection.execute(f"PRAGMA {what}('{name}')")))
+            # The first member only numbers the lines, by an order that changes from run to run.
+            what: sorted(str(row[1:]) for row in connection.execute(f"PRAGMA {what}('{name}')"))
             for what in ("table_xinfo", "index_list", "foreign_key_list")
         }
         | {"options": connection.execute("SELECT wr, strict FROM pragma_table_list WHERE name = ?", (name,)).fetchall()}
