@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from app.domain import same_space
-from app.errors import EmbeddingModelMismatch
+from app.domain import require_same_space
 from app.indexes.opening import OpenCollection
 from app.indexes.port import Candidates
 from app.inference.port import Embedder
@@ -23,7 +22,6 @@ NOTHING = Candidates(keys=np.zeros(0, np.int64), scores=np.zeros(0, np.float32))
 def find_by_vector(
     opened: OpenCollection,
     embedder: Embedder,
-    collection_name: str,
     query: str,
     limit: int,
     scope: Scope,
@@ -37,12 +35,7 @@ def find_by_vector(
     stored = opened.store.embedding_space()
     if stored is None:
         return NOTHING
-    if not same_space(stored, embedder.space):
-        raise EmbeddingModelMismatch(
-            f"collection {collection_name} holds vectors of {stored.model} ({stored.dimensions} dimensions), and the "
-            f"service is configured with {embedder.space.model} ({embedder.space.dimensions})",
-            hint="configure the model that the collection was made with",
-        )
+    require_same_space(stored, embedder.space)
     with timer.stage("embed"):
         vector = embedder.embed_queries([query])[0]
     with timer.stage("dense"):

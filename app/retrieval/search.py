@@ -64,7 +64,7 @@ def search(opened: OpenCollection, embedder: Embedder, collection_name: str, pla
     timer = StageTimer()
     opened.fresh()
     scope = opened.store.scope(plan.filter, plan.document_ids)
-    legs = _fetch(opened, embedder, collection_name, plan, scope, timer)
+    legs = _fetch(opened, embedder, plan, scope, timer)
     with timer.stage("fuse"):
         ranking, score_type = _rank(plan, legs)
     with timer.stage("hydrate"):
@@ -81,10 +81,8 @@ def search(opened: OpenCollection, embedder: Embedder, collection_name: str, pla
     )
 
 
-def _fetch(
-    opened: OpenCollection, embedder: Embedder, collection_name: str, plan: SearchPlan, scope: Scope, timer: StageTimer
-) -> _Legs:
-    by_vector = partial(find_by_vector, opened, embedder, collection_name, plan.query, plan.candidates, scope, timer)
+def _fetch(opened: OpenCollection, embedder: Embedder, plan: SearchPlan, scope: Scope, timer: StageTimer) -> _Legs:
+    by_vector = partial(find_by_vector, opened, embedder, plan.query, plan.candidates, scope, timer)
     by_terms = partial(find_by_terms, opened, plan.query, plan.candidates, scope, timer)
     dense: Candidates | FootnoteError | None = None
     keyword: KeywordHits | FootnoteError | None = None
