@@ -13,7 +13,7 @@ from app.errors import FootnoteError, Unavailable, UpstreamRejected
 from app.indexes.opening import OpenCollection
 from app.indexes.port import Candidates
 from app.inference.port import Embedder
-from app.retrieval.dense import find_by_vector
+from app.retrieval.dense import Vector, find_by_vector, query_vector
 from app.retrieval.fusion import (
     automatic_alpha,
     automatic_keyword_weight,
@@ -82,38 +82,43 @@ def search(opened: OpenCollection, embedder: Embedder, collection_name: str, pla
 
 
 def _fetch(opened: OpenCollection, embedder: Embedder, plan: SearchPlan, scope: Scope, timer: StageTimer) -> _Legs:
-    by_vector = partial(find_by_vector, opened, embedder, plan.query, plan.candidates, scope, timer)
     by_terms = partial(find_by_terms, opened, plan.query, plan.candidates, scope, timer)
-    dense: Candidates | FootnoteError | None = None
+    embed = partial(query_vector, opened, embedder, plan.query, timer)
+    vector: Vector | FootnoteError | None = None
     keyword: KeywordHits | FootnoteError | None = None
     if len(plan.legs) > 1:
-        dense, keyword = _side_by_side(by_vector, by_terms)
+        vector, keyword = _side_by_side(embed, by_terms)
     elif "dense" in plan.legs:
-        dense = _attempt(by_vector)
+        vector = _attempt(embed)
     else:
         keyword = _attempt(by_terms)
     hits: dict[str, Candidates] = {}
-    if isinstance(dense, Candidates):
-        hits["dense"] = dense
-    if isinstance(keyword, KeywordHits):
+    failures: dict[str, FootnoteError] = {}
+    if isinstance(vector, FootnoteError):
+        failures["dense"] = vector
+    elif "dense" in plan.legs:
+        hits["dense"] = find_by_vector(opened, vector, plan.candidates, scope, timer)
+    if isinstance(keyword, FootnoteError):
+        failures["keyword"] = keyword
+    elif keyword is not None:
         hits["keyword"] = keyword.candidates
-    failures = {name: leg for name, leg in (("dense", dense), ("keyword", keyword)) if isinstance(leg, FootnoteError)}
     if not hits:
         raise _worst(failures)
     return _Legs(hits, keyword if isinstance(keyword, KeywordHits) else None, failures)
 
 
 def _side_by_side(
-    by_vector: Callable[[], Candidates], by_terms: Callable[[], KeywordHits]
-) -> tuple[Candidates | FootnoteError, KeywordHits | FootnoteError]:
+    embed: Callable[[], Vector | None], by_terms: Callable[[], KeywordHits]
+) -> tuple[Vector | FootnoteError | None, KeywordHits | FootnoteError]:
+    """Look terms up while the query is embedded. The vectors are searched after both, on every processor."""
     future = _beside.submit(contextvars.copy_context().run, by_terms)
     try:
-        dense = _attempt(by_vector)
+        vector = _attempt(embed)
     finally:
         # Also after an error: no leg may still read a collection that its caller closes. A call that still waits for
         # a thread is done here instead, so that a full pool delays nobody.
         keyword = _attempt(by_terms if future.cancel() else future.result)
-    return dense, keyword
+    return vector, keyword
 
 
 def _attempt(find: Callable[[], Hits]) -> Hits | FootnoteError:

@@ -14,6 +14,7 @@ from app.stores.schema import chunks, embedding_space, staged_vectors, vectors
 HASHES_AT_ONCE = 500
 
 # Statements of a search are built once: to build one takes longer than to run it.
+_SPACE = select(embedding_space)
 _DISTANCE = cosine_distance(vectors.c.vector, "vector").label("distance")
 _DISTANCES = select(gathered(vectors.c.chunk_key), gathered(_DISTANCE.element)).where(
     one_of(vectors.c.chunk_key, "chunk_keys")
@@ -78,7 +79,7 @@ def nearest(
 
 def stored_space(connection: Connection) -> EmbeddingSpace | None:
     """Return the space of the vectors, `None` before the first."""
-    row = connection.execute(select(embedding_space)).one_or_none()
+    row = connection.execute(_SPACE).one_or_none()
     if row is None:
         return None
     fingerprint = tuple(loaded_vector(row.fingerprint).tolist())

@@ -5,8 +5,10 @@ beside it without a lock. Each process follows the change log for itself.
 """
 
 import logging
+import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar
@@ -17,7 +19,7 @@ from numpy.typing import NDArray
 from app.errors import NotFound
 from app.indexes.local.lock import WriteLock
 from app.indexes.local.vector_file import Rows, load_rows, save_rows, saved_revision
-from app.indexes.local.vectors import ExactRows, QuantisedRows, best
+from app.indexes.local.vectors import ExactRows, Found, QuantisedRows, best
 from app.indexes.port import Candidates, IndexEntry
 from app.stores.port import Keys, Scope
 
@@ -25,6 +27,9 @@ BLOCK_ROWS = 16_384
 """Rows that are quantised together; fewer stay exact (25 MB of 384 dimensions), more would cost more to rewrite."""
 
 log = logging.getLogger(__name__)
+
+_PROCESSORS = os.cpu_count() or 1
+_beside = ThreadPoolExecutor(_PROCESSORS, thread_name_prefix="dense-rows")
 
 
 class FaissDenseIndex:
@@ -127,9 +132,26 @@ class FaissDenseIndex:
             return nothing
         query = np.ascontiguousarray(vector, np.float32)
         parts: list[QuantisedRows | ExactRows] = [*rows.blocks, rows.rest]
-        found = [part.nearest(query, limit, scope.document_keys) for part in parts if len(part)]
+        found = _nearest([part for part in parts if len(part)], query, limit, scope.document_keys)
         keys, scores = zip(*found, strict=True)
         return Candidates(*best(np.concatenate(keys), np.concatenate(scores), limit))
+
+
+def _nearest(
+    parts: Sequence[QuantisedRows | ExactRows], query: NDArray[np.float32], limit: int, documents: Keys | None
+) -> list[Found]:
+    """Search every part, an equal share on each processor: faiss itself shares out queries, not rows."""
+
+    def share(mine: Sequence[QuantisedRows | ExactRows]) -> list[Found]:
+        return [part.nearest(query, limit, documents) for part in mine]
+
+    shares = [parts[first::_PROCESSORS] for first in range(min(_PROCESSORS, len(parts)))]
+    futures = [_beside.submit(share, other) for other in shares[1:]]
+    found = share(shares[0])
+    for other, future in zip(shares[1:], futures, strict=True):
+        # What still waits for a thread is done here instead, so that a full pool delays nobody.
+        found += share(other) if future.cancel() else future.result()
+    return found
 
 
 def _exact(entries: Sequence[IndexEntry]) -> ExactRows:
