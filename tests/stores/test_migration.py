@@ -3,6 +3,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, create_engine, inspect, text
 
 from app.errors import Misconfigured
@@ -32,6 +33,14 @@ def test_a_database_of_a_newer_release_is_refused_and_left_as_it_is(connection: 
     with pytest.raises(Misconfigured, match="9999"):
         migrate(connection, "catalog")
     assert connection.execute(text("SELECT version_num FROM alembic_version")).scalar() == "9999"
+
+
+@pytest.mark.parametrize("stream", ["catalog", "collection"])
+def test_the_files_of_a_stream_are_numbered_in_the_order_they_run(stream: str) -> None:
+    script = ScriptDirectory(migrations_folder() / stream)
+    steps = list(script.walk_revisions())
+    assert [step.revision for step in steps] == sorted((step.revision for step in steps), reverse=True)
+    assert all(Path(step.path).name.startswith(f"{step.revision}_") for step in steps)
 
 
 def test_threads_may_migrate_several_databases_at_once(tmp_path: Path) -> None:
