@@ -4,6 +4,7 @@ Threads of one process: some that work on jobs, one that renews leases and hears
 indexes up for several finished documents at once, since a commit costs the same for one document as for twenty.
 """
 
+import gc
 import logging
 import queue
 import threading
@@ -151,6 +152,7 @@ class Worker:
         loops += [(f"ingest-{number}", self._work) for number in range(self.services.settings.ingest_threads)]
         if self.warms_up:
             # Not one of the loops: it ends.
+            self._embedder_state = "loading"
             self._warming = threading.Thread(target=self._warm_up, name="footnote-warm-up", daemon=True)
             self._warming.start()
         for name, loop in loops:
@@ -195,18 +197,20 @@ class Worker:
     # --- threads ---
 
     def _warm_up(self) -> None:
-        """Load the embedded model before the first request needs it; a remote one is left alone until it is used."""
-        if self.services.settings.embedder != "local":
-            return
-        self._embedder_state = "loading"
+        """Load the models before the first request needs them; a remote server is left alone until it is used."""
         try:
             embedders = self.services.embedders
-            embedders.get(embedders.default_model).embed_queries(["warm up"])
+            embedders.get(embedders.default_model).load()
+            if self.services.language_model is not None:
+                self.services.language_model.load()
         except FootnoteError as error:
             log.error("the embedded model cannot be loaded: %s", error.detail, extra={"code": error.code})  # noqa: TRY400
             self._embedder_state = error.code
         else:
             self._embedder_state = "ok"
+        # What stands now stands for good. To go through it at every full collection stopped all threads for 150 ms.
+        gc.collect()
+        gc.freeze()
 
     def _work(self) -> None:
         while not self._stopping.is_set():

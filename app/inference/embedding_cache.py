@@ -56,6 +56,10 @@ class CachedEmbedder:
         """Return the other's vectors, remembered ones first."""
         return self._embed("passage", self._embedder.embed_passages, texts)
 
+    def load(self) -> None:
+        """Load the other."""
+        self._embedder.load()
+
     def close(self) -> None:
         """Close the other and forget everything."""
         self._embedder.close()

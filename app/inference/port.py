@@ -62,6 +62,10 @@ class Embedder(Protocol):
         """
         ...
 
+    def load(self) -> None:
+        """Do now what the first call would wait for, as far as no server need be asked."""
+        ...
+
     def close(self) -> None:
         """Release threads and connections."""
         ...
@@ -105,6 +109,10 @@ class LanguageModel(Protocol):
         Raises `LanguageModelUnavailable` (time-out, 429 with its Retry-After, 5xx), `UpstreamAuthentication` (401, 403)
         or `UpstreamRejected` (anything that cannot be used).
         """
+        ...
+
+    def load(self) -> None:
+        """Do now what the first call would wait for, without asking the server."""
         ...
 
     def close(self) -> None:

@@ -140,6 +140,10 @@ class RemoteServer:
             _logger.warning("the %s %s; trying again", self._role, outcome, extra={"attempt": attempt, "pause": pause})
             self._sleep(pause)
 
+    def load(self) -> None:
+        """Make the client; no server is asked."""
+        self._opened()
+
     def close(self) -> None:
         """Close the connections."""
         with self._lock:

@@ -56,6 +56,9 @@ class HashedEmbedder:
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         return vectors.astype(np.float32)
 
+    def load(self) -> None:
+        """Do nothing: there is no model."""
+
     def close(self) -> None:
         """Do nothing: there is nothing to release."""
 

@@ -71,6 +71,10 @@ class MultilingualE5:
         """Embed on the embedder's threads, the longest first, so that they end together."""
         return self._embed(PASSAGE_PREFIX, texts, self._pool.map if len(texts) > 1 else map)
 
+    def load(self) -> None:
+        """Load the model and let it embed once, which lays out its memory."""
+        self.embed_queries(["ready?"])
+
     def close(self) -> None:
         """Stop the threads and let go of the model."""
         self._pool.shutdown()

@@ -68,6 +68,10 @@ class OpenAICompatibleEmbedder:
         """Embed with patience, since a job waits."""
         return self._embed(texts, PATIENT)
 
+    def load(self) -> None:
+        """Make the client; no server is asked."""
+        self._server.load()
+
     def close(self) -> None:
         """Close the connections."""
         self._server.close()

@@ -73,6 +73,10 @@ class OpenAICompatibleLanguageModel:
                 self._dialect = dialect
                 return self._completion(answer, max_tokens)
 
+    def load(self) -> None:
+        """Make the client; no server is asked."""
+        self._server.load()
+
     def close(self) -> None:
         """Close the connections."""
         self._server.close()
