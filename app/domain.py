@@ -83,7 +83,8 @@ class Heading:
 class Chunk:
     """A piece of one document: `text == document_text[start:end]`.
 
-    `context` is put before the text for embedding and keywords only; what is returned is `text`.
+    `context` is put before the text for embedding and keywords only; what is returned is `text`. A document's parents
+    have the ordinals after those of its children; `parent` is the ordinal of the one that a child is read in.
     """
 
     ordinal: int
@@ -96,6 +97,7 @@ class Chunk:
     page_start: int | None = None
     page_end: int | None = None
     kind: Literal["child", "parent"] = "child"
+    parent: int | None = None
 
     @property
     def indexed_text(self) -> str:

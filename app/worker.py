@@ -21,6 +21,7 @@ from app.bootstrap import Services
 from app.catalog.job import Job
 from app.catalog.process_owner import ProcessOwner
 from app.errors import Cancelled, FootnoteError, StorageFull, Unavailable
+from app.ingestion.tasks import TASKS
 from app.ingestion.tidying import tidy
 from app.ingestion.work import run_ingest
 from app.telemetry import counters
@@ -254,7 +255,7 @@ class Worker:
                     report.stage("index")
                     self._written.put(_Written(job, report, result))
                     return
-                result = self.services.ingestion.run_rebuild(opened, report)
+                result = TASKS[job.kind](self.services.ingestion, opened, job, report)
                 self._finish(job, report, "succeeded", result=result)
         except _Stopping:
             self._requeue(job)

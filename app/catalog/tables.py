@@ -17,6 +17,7 @@ from sqlalchemy import (
     Table,
     Text,
     TypedColumns,
+    UniqueConstraint,
 )
 
 from app.stores.column_types import CONSTRAINT_NAMES, NULLABLE_JSON, UtcTime
@@ -66,7 +67,8 @@ class JobColumns(TypedColumns):
     """One piece of long work. `sequence` orders the queue and never leaves the catalog, since it counts all tenants'.
 
     `document_id` is empty for work on the whole collection. `crashes` counts the processes that died of or beside the
-    job. `password` is apart from the payload, so that it is read by nobody but the job's worker and is easily wiped.
+    job. `changes` grows with each change that is told of. `password` is apart from the payload, so that it
+    is read by nobody but the job's worker and is easily wiped.
     """
 
     sequence: Named[int] = Column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True)
@@ -91,6 +93,7 @@ class JobColumns(TypedColumns):
     lease_until: Named[datetime | None] = Column(UtcTime)
     available_at: Named[datetime] = Column(UtcTime)
     cancel_requested: Named[bool] = Column(Boolean)
+    changes: Named[int] = Column(Integer, server_default="0")
     created_at: Named[datetime] = Column(UtcTime)
     started_at: Named[datetime | None] = Column(UtcTime)
     finished_at: Named[datetime | None] = Column(UtcTime)
@@ -107,6 +110,56 @@ class IdempotencyColumns(TypedColumns):
     headers: Named[dict[str, str] | None] = Column(NULLABLE_JSON)
     body: Named[bytes | None] = Column(LargeBinary)
     expires_at: Named[datetime] = Column(UtcTime, index=True)
+
+
+class SourceColumns(TypedColumns):
+    """A URL that a document comes from; it is fetched again at `next_at`, never where that is NULL."""
+
+    id: Named[str] = Column(String(40), primary_key=True)
+    collection_id: Named[str] = Column(String(40), ForeignKey("collections.id", ondelete="CASCADE"))
+    url: Named[str] = Column(Text)
+    document_id: Named[str] = Column(String(256))
+    metadata: Named[dict[str, Any]] = Column(NULLABLE_JSON)
+    refresh_seconds: Named[int | None] = Column(Integer)
+    etag: Named[str | None] = Column(Text)
+    last_modified: Named[str | None] = Column(Text)
+    content_hash: Named[str | None] = Column(Text)
+    status: Named[str] = Column(String(16))
+    error: Named[dict[str, Any] | None] = Column(NULLABLE_JSON)
+    failures: Named[int] = Column(Integer)
+    created_at: Named[datetime] = Column(UtcTime)
+    fetched_at: Named[datetime | None] = Column(UtcTime)
+    changed_at: Named[datetime | None] = Column(UtcTime)
+    next_at: Named[datetime | None] = Column(UtcTime, index=True)
+
+
+class WebhookColumns(TypedColumns):
+    """Where a collection's events are sent. The secret signs them, so it is kept as it is."""
+
+    id: Named[str] = Column(String(40), primary_key=True)
+    collection_id: Named[str] = Column(String(40), ForeignKey("collections.id", ondelete="CASCADE"))
+    url: Named[str] = Column(Text)
+    secret: Named[str] = Column(Text)
+    events: Named[list[str]] = Column(NULLABLE_JSON)
+    active: Named[bool] = Column(Boolean)
+    created_at: Named[datetime] = Column(UtcTime)
+
+
+class WebhookDeliveryColumns(TypedColumns):
+    """One event on its way to one webhook; `next_at` is when it is tried next."""
+
+    id: Named[str] = Column(String(40), primary_key=True)
+    webhook_id: Named[str] = Column(String(40), ForeignKey("webhooks.id", ondelete="CASCADE"))
+    event: Named[str] = Column(String(64))
+    payload: Named[dict[str, Any]] = Column(NULLABLE_JSON)
+    state: Named[str] = Column(String(16))
+    attempts: Named[int] = Column(Integer)
+    status: Named[int | None] = Column(Integer)
+    error: Named[str | None] = Column(Text)
+    owner: Named[str | None] = Column(String(128))
+    created_at: Named[datetime] = Column(UtcTime)
+    next_at: Named[datetime | None] = Column(UtcTime)
+    delivered_at: Named[datetime | None] = Column(UtcTime)
 
 
 collections = Table("collections", metadata, CollectionColumns)
@@ -129,3 +182,18 @@ jobs = Table(
     sqlite_autoincrement=True,
 )
 idempotency_keys = Table("idempotency_keys", metadata, IdempotencyColumns)
+sources = Table(
+    "sources",
+    metadata,
+    SourceColumns,
+    UniqueConstraint("collection_id", "document_id"),
+    Index(None, "collection_id", "created_at", "id"),
+)
+webhooks = Table("webhooks", metadata, WebhookColumns, Index(None, "collection_id", "created_at", "id"))
+webhook_deliveries = Table(
+    "webhook_deliveries",
+    metadata,
+    WebhookDeliveryColumns,
+    Index(None, "state", "next_at"),
+    Index(None, "webhook_id", "created_at", "id"),
+)

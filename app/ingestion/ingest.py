@@ -16,7 +16,6 @@ from app.errors import Conflict, EmptyDocument, FootnoteError, NotFound, Overtak
 from app.indexes.opening import OpenCollection, OpenCollections
 from app.inference.registry import Embedders
 from app.ingestion.isolation import ParserPool
-from app.ingestion.port import JobReport
 from app.ingestion.sources import Original, Originals
 from app.ingestion.submission import (
     JobPayload,
@@ -221,17 +220,11 @@ class Ingestion:
             ]
             return [*opened.store.verify(), *opened.verify(), *missing]
 
-    def rebuild(self, collection: Collection) -> Job:
-        """Queue a job that makes the index anew from the store, with no model call."""
+    def queue(self, collection: Collection, kind: str, payload: dict[str, Any] | None = None) -> Job:
+        """Queue a job on the whole collection; `tasks.py` names the kinds."""
         return self.jobs.enqueue(
-            "rebuild", collection_id=collection.id, collection=collection.name, document_id=None, payload={}
+            kind, collection_id=collection.id, collection=collection.name, document_id=None, payload=payload or {}
         )
-
-    def run_rebuild(self, opened: OpenCollection, report: JobReport) -> dict[str, Any]:
-        """Do a `rebuild` job."""
-        report.stage("index")
-        opened.rebuild()
-        return {"chunks": opened.store.stats().chunks}
 
     # --- inside ---
 

@@ -76,12 +76,14 @@ class DocumentColumns(TypedColumns):
     settings_hash: Named[str | None] = Column(Text)
     characters: Named[int] = Column(BigInteger)
     chunk_count: Named[int] = Column(Integer)
+    chunking: Named[dict[str, Any] | None] = Column(NULLABLE_JSON)
     extraction: Named[dict[str, Any] | None] = Column(NULLABLE_JSON)
     warnings: Named[list[dict[str, Any]]] = Column(NULLABLE_JSON)
     error: Named[dict[str, Any] | None] = Column(NULLABLE_JSON)
     created_at: Named[datetime] = Column(UtcTime)
     updated_at: Named[datetime] = Column(UtcTime)
     expires_at: Named[datetime | None] = Column(UtcTime)
+    indexed_at: Named[datetime | None] = Column(UtcTime)
 
 
 class VersionColumns(TypedColumns):
@@ -97,6 +99,9 @@ class VersionColumns(TypedColumns):
     filename: Named[str | None] = Column(Text)
     characters: Named[int] = Column(BigInteger)
     chunk_count: Named[int] = Column(Integer)
+    settings_hash: Named[str | None] = Column(Text)
+    chunking: Named[dict[str, Any] | None] = Column(NULLABLE_JSON)
+    extraction: Named[dict[str, Any] | None] = Column(NULLABLE_JSON)
     created_at: Named[datetime] = Column(UtcTime)
 
 
@@ -118,7 +123,10 @@ class PageColumns(TypedColumns):
 
 
 class ChunkColumns(TypedColumns):
-    """One chunk. The text stands here too, since a search must not read whole segments."""
+    """One chunk. The text stands here too, since a search must not read whole segments.
+
+    A document's parents (`kind`) have the ordinals after those of its children, which name theirs by `parent_key`.
+    """
 
     key: Named[int] = Column(Integer, primary_key=True)
     document_key: Named[int] = _document_key()
@@ -132,13 +140,34 @@ class ChunkColumns(TypedColumns):
     page_end: Named[int | None] = Column(Integer)
     kind: Named[str] = Column(String(16))
     token_count: Named[int] = Column(Integer)
+    parent_key: Named[int | None] = Column(Integer, index=True)
 
 
 class VectorColumns(TypedColumns):
-    """The `content` vector of a chunk: little-endian float32, by SHA-256 of the text that was embedded."""
+    """The vector of a child's content, or of a parent, in the collection's space.
+
+    Little-endian float32, by SHA-256 of the text that was embedded.
+    """
 
     chunk_key: Named[int] = Column(Integer, ForeignKey("chunks.key", ondelete="CASCADE"), primary_key=True)
     text_hash: Named[bytes] = Column(LargeBinary, index=True)
+    vector: Named[bytes] = Column(LargeBinary)
+
+
+class ContextVectorColumns(TypedColumns):
+    """The vector of a child with its context, in a collection whose indexing is `enhanced`."""
+
+    chunk_key: Named[int] = Column(Integer, ForeignKey("chunks.key", ondelete="CASCADE"), primary_key=True)
+    text_hash: Named[bytes] = Column(LargeBinary, index=True)
+    vector: Named[bytes] = Column(LargeBinary)
+
+
+class KeptVectorColumns(TypedColumns):
+    """A vector of a version that is kept, so that to restore it asks no model."""
+
+    document_key: Named[int] = _document_key(primary_key=True)
+    version: Named[int] = Column(Integer, primary_key=True)
+    text_hash: Named[bytes] = Column(LargeBinary, primary_key=True, index=True)
     vector: Named[bytes] = Column(LargeBinary)
 
 
@@ -147,6 +176,25 @@ class StagedVectorColumns(TypedColumns):
 
     job_id: Named[str] = Column(String(64), primary_key=True)
     text_hash: Named[bytes] = Column(LargeBinary, primary_key=True, index=True)
+    vector: Named[bytes] = Column(LargeBinary)
+
+
+class StagedContextColumns(TypedColumns):
+    """A context that a language model wrote for a job which has not written its document yet."""
+
+    job_id: Named[str] = Column(String(64), primary_key=True)
+    text_hash: Named[bytes] = Column(LargeBinary, primary_key=True)
+    context: Named[str] = Column(Text)
+
+
+class NextSpaceColumns(EmbeddingSpaceColumns):
+    """The space that a re-embedding moves to: one row, `id` 1, while it runs."""
+
+
+class NextVectorColumns(TypedColumns):
+    """A vector in the next space, by the hash of the text that was embedded."""
+
+    text_hash: Named[bytes] = Column(LargeBinary, primary_key=True)
     vector: Named[bytes] = Column(LargeBinary)
 
 
@@ -184,6 +232,11 @@ texts = Table("texts", metadata, TextColumns)
 pages = Table("pages", metadata, PageColumns)
 chunks = Table("chunks", metadata, ChunkColumns, UniqueConstraint("document_key", "ordinal"))
 vectors = Table("vectors", metadata, VectorColumns)
+context_vectors = Table("context_vectors", metadata, ContextVectorColumns)
+kept_vectors = Table("kept_vectors", metadata, KeptVectorColumns)
 staged_vectors = Table("staged_vectors", metadata, StagedVectorColumns)
+staged_contexts = Table("staged_contexts", metadata, StagedContextColumns)
+next_space = Table("next_space", metadata, NextSpaceColumns)
+next_vectors = Table("next_vectors", metadata, NextVectorColumns)
 changes = Table("changes", metadata, ChangeColumns, sqlite_autoincrement=True)
 attributes = Table("attributes", metadata, AttributeColumns, Index(None, "document_key"), sqlite_with_rowid=False)

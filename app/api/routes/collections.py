@@ -3,7 +3,6 @@
 from typing import Any
 
 from fastapi import APIRouter, Response
-from starlette.concurrency import run_in_threadpool
 
 from app.api.declared import accepted, keyed
 from app.api.dependencies import (
@@ -18,7 +17,8 @@ from app.api.dependencies import (
     check_sees_all,
     visible_collection,
 )
-from app.api.idempotency import IdempotencyKey, answered_once
+from app.api.idempotency import IdempotencyKey
+from app.api.queueing import queued
 from app.api.replies import DEFAULT_LIMIT, Cursor, Limit, reply
 from app.api.schemas.collections import (
     CollectionList,
@@ -33,7 +33,7 @@ from app.api.schemas.jobs import JobReply
 from app.api.schemas.strict import unknown_name
 from app.api.searching import check_defaults
 from app.api.strict_route import StrictRoute
-from app.api.waiting import PreferredWait, applied, finished
+from app.api.waiting import PreferredWait
 from app.bootstrap import Services
 from app.catalog.collections import Collection
 from app.catalog.principal import Principal, Role
@@ -159,17 +159,7 @@ def verify_collection(access: OwnerAccess) -> Verification:
 )
 async def rebuild_collection(access: OwnerAccess, wait: PreferredWait, idempotency: IdempotencyKey) -> Response:
     """Queue the rebuild, which calls no model; searches keep answering meanwhile."""
-
-    async def rebuild() -> Response:
-        queued = await run_in_threadpool(access.services.ingestion.rebuild, access.collection)
-        job = await finished(access.services, queued, wait)
-        return reply(
-            JobReply.model_validate(job),
-            200 if job.is_finished else 202,
-            {"Location": f"/v1/jobs/{job.id}", **applied(wait)},
-        )
-
-    return await answered_once(idempotency, rebuild, access.collection.id)
+    return await queued(access, "rebuild", None, wait, idempotency)
 
 
 def _check(services: Services, body: CollectionSettings) -> None:
