@@ -5,6 +5,7 @@ from typing import Any
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     ForeignKey,
     Index,
@@ -37,6 +38,10 @@ class FilterValue(UserDefinedType[str | int | float | bytes]):
 
 def _document_key(*, primary_key: bool = False) -> Column[int]:
     return Column(Integer, ForeignKey("documents.key", ondelete="CASCADE"), primary_key=primary_key)
+
+
+def _chunk_key() -> Column[int]:
+    return Column(Integer, ForeignKey("chunks.key", ondelete="CASCADE"), primary_key=True)
 
 
 class CounterColumns(TypedColumns):
@@ -87,7 +92,7 @@ class DocumentColumns(TypedColumns):
 
 
 class VersionColumns(TypedColumns):
-    """One version that was ready once, with what is needed to bring it back from its original."""
+    """One version that was ready once, with what is needed to bring it back from its original while it is `kept`."""
 
     document_key: Named[int] = _document_key(primary_key=True)
     version: Named[int] = Column(Integer, primary_key=True)
@@ -102,6 +107,7 @@ class VersionColumns(TypedColumns):
     settings_hash: Named[str | None] = Column(Text)
     chunking: Named[dict[str, Any] | None] = Column(NULLABLE_JSON)
     extraction: Named[dict[str, Any] | None] = Column(NULLABLE_JSON)
+    kept: Named[bool] = Column(Boolean, server_default="1")
     created_at: Named[datetime] = Column(UtcTime)
 
 
@@ -144,21 +150,34 @@ class ChunkColumns(TypedColumns):
 
 
 class VectorColumns(TypedColumns):
-    """The vector of a child's content, or of a parent, in the collection's space.
+    """The vector of a child's indexed text, its context included, in the collection's space.
 
     Little-endian float32, by SHA-256 of the text that was embedded.
     """
 
-    chunk_key: Named[int] = Column(Integer, ForeignKey("chunks.key", ondelete="CASCADE"), primary_key=True)
+    chunk_key: Named[int] = _chunk_key()
     text_hash: Named[bytes] = Column(LargeBinary, index=True)
     vector: Named[bytes] = Column(LargeBinary)
 
 
-class ContextVectorColumns(TypedColumns):
-    """The vector of a child with its context, in a collection whose indexing is `enhanced`."""
+class ContentVectorColumns(TypedColumns):
+    """The vector of a child's clean text, in a document whose indexing is `enhanced`.
 
-    chunk_key: Named[int] = Column(Integer, ForeignKey("chunks.key", ondelete="CASCADE"), primary_key=True)
+    A child without a context has none: its indexed text is its clean text.
+    """
+
+    chunk_key: Named[int] = _chunk_key()
     text_hash: Named[bytes] = Column(LargeBinary, index=True)
+    vector: Named[bytes] = Column(LargeBinary)
+
+
+class ParentVectorColumns(TypedColumns):
+    """The direction between the vectors of a parent's children, in a document whose indexing is `enhanced`.
+
+    No text was embedded for it: it follows from `vectors`; see `parent_vector`.
+    """
+
+    chunk_key: Named[int] = _chunk_key()
     vector: Named[bytes] = Column(LargeBinary)
 
 
@@ -232,7 +251,8 @@ texts = Table("texts", metadata, TextColumns)
 pages = Table("pages", metadata, PageColumns)
 chunks = Table("chunks", metadata, ChunkColumns, UniqueConstraint("document_key", "ordinal"))
 vectors = Table("vectors", metadata, VectorColumns)
-context_vectors = Table("context_vectors", metadata, ContextVectorColumns)
+content_vectors = Table("content_vectors", metadata, ContentVectorColumns)
+parent_vectors = Table("parent_vectors", metadata, ParentVectorColumns)
 kept_vectors = Table("kept_vectors", metadata, KeptVectorColumns)
 staged_vectors = Table("staged_vectors", metadata, StagedVectorColumns)
 staged_contexts = Table("staged_contexts", metadata, StagedContextColumns)

@@ -1,4 +1,4 @@
-"""Add parents, context vectors, kept versions, staged contexts, and the space that a re-embedding fills."""
+"""Add parents, vectors by field, kept versions, staged contexts, and the space that a re-embedding fills."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -17,15 +17,23 @@ def upgrade() -> None:
     op.add_column("versions", sa.Column("settings_hash", sa.Text()))
     op.add_column("versions", sa.Column("chunking", sa.JSON()))
     op.add_column("versions", sa.Column("extraction", sa.JSON()))
+    op.add_column("versions", sa.Column("kept", sa.Boolean(), nullable=False, server_default="1"))
     op.create_table(
-        "context_vectors",
+        "content_vectors",
         sa.Column("chunk_key", sa.Integer(), nullable=False),
         sa.Column("text_hash", sa.LargeBinary(), nullable=False),
         sa.Column("vector", sa.LargeBinary(), nullable=False),
-        sa.PrimaryKeyConstraint("chunk_key", name="pk_context_vectors"),
-        sa.ForeignKeyConstraint(["chunk_key"], ["chunks.key"], name="fk_context_vectors_chunk_key", ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("chunk_key", name="pk_content_vectors"),
+        sa.ForeignKeyConstraint(["chunk_key"], ["chunks.key"], name="fk_content_vectors_chunk_key", ondelete="CASCADE"),
     )
-    op.create_index("ix_context_vectors_text_hash", "context_vectors", ["text_hash"])
+    op.create_index("ix_content_vectors_text_hash", "content_vectors", ["text_hash"])
+    op.create_table(
+        "parent_vectors",
+        sa.Column("chunk_key", sa.Integer(), nullable=False),
+        sa.Column("vector", sa.LargeBinary(), nullable=False),
+        sa.PrimaryKeyConstraint("chunk_key", name="pk_parent_vectors"),
+        sa.ForeignKeyConstraint(["chunk_key"], ["chunks.key"], name="fk_parent_vectors_chunk_key", ondelete="CASCADE"),
+    )
     op.create_table(
         "kept_vectors",
         sa.Column("document_key", sa.Integer(), nullable=False),
@@ -63,7 +71,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    for table in ("next_vectors", "next_space", "staged_contexts", "kept_vectors", "context_vectors"):
+    for table in ("next_vectors", "next_space", "staged_contexts", "kept_vectors", "parent_vectors", "content_vectors"):
         op.drop_table(table)
     op.drop_index("ix_chunks_parent_key", "chunks")
     for table, column in (
@@ -73,5 +81,6 @@ def downgrade() -> None:
         ("versions", "settings_hash"),
         ("versions", "chunking"),
         ("versions", "extraction"),
+        ("versions", "kept"),
     ):
         op.drop_column(table, column)
