@@ -59,6 +59,7 @@ class Document:
     created_at: datetime
     updated_at: datetime
     expires_at: datetime | None
+    indexed_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

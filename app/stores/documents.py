@@ -11,7 +11,7 @@ from app.errors import Cancelled, NotFound, Overtaken
 from app.stores.attributes import Attribute, document_attributes
 from app.stores.changes import advance, log_deleted_documents
 from app.stores.expressions import one_of
-from app.stores.port import DocumentVersion, PreparedDocument
+from app.stores.port import PreparedDocument
 from app.stores.schema import attributes, documents, versions
 
 _IDS_AT_ONCE = 1000
@@ -118,17 +118,18 @@ def write_version(connection: Connection, prepared: PreparedDocument, now: datet
         "filename": prepared.filename,
         "characters": len(prepared.text),
         "chunk_count": len(prepared.chunks),
+        "settings_hash": prepared.settings_hash,
+        "extraction": dict(prepared.extraction),
     }
-    connection.execute(insert(versions).values(document_key=row.key, created_at=now, **described))
+    connection.execute(insert(versions).values(document_key=row.key, created_at=now, kept=True, **described))
     rest = {
         "state": DocumentState.READY.value,
         "source_type": prepared.source_type,
-        "settings_hash": prepared.settings_hash,
-        "extraction": dict(prepared.extraction),
         "warnings": [notice.as_json() for notice in prepared.warnings],
         "error": None,
         "updated_at": now,
         "expires_at": prepared.expires_at,
+        "indexed_at": now,
     }
     _change(connection, row.key, described | rest)
     _write_attributes(connection, prepared.id)
@@ -197,39 +198,13 @@ def with_content(connection: Connection, content_hash: str, limit: int) -> list[
     return list(connection.scalars(same.order_by(documents.c.key).limit(limit)))
 
 
-def expired(connection: Connection, now: datetime, limit: int) -> list[str]:
+def expired(connection: Connection, now: datetime, unchanged_since: datetime | None, limit: int) -> list[str]:
     """Return ids of ready documents whose time is over, oldest first."""
-    over = select(documents.c.id).where(documents.c.expires_at <= now)
+    is_over = documents.c.expires_at <= now
+    if unchanged_since is not None:
+        is_over |= (documents.c.version > 0) & (documents.c.updated_at <= unchanged_since)
+    over = select(documents.c.id).where(is_over)
     return list(connection.scalars(over.order_by(documents.c.key).limit(limit)))
-
-
-def history(connection: Connection, document_id: str) -> list[DocumentVersion]:
-    """Return the versions that were ready, newest first."""
-    lines = (
-        select(versions, (versions.c.version == documents.c.version).label("current"))
-        .join(documents)
-        .where(documents.c.id == document_id)
-        .order_by(versions.c.version.desc())
-    )
-    return [
-        DocumentVersion(
-            version=line.version,
-            etag=line.etag,
-            content_hash=line.content_hash,
-            title=line.title,
-            characters=line.characters,
-            chunk_count=line.chunk_count,
-            created_at=line.created_at,
-            current=bool(line.current),
-        )
-        for line in connection.execute(lines)
-    ]
-
-
-def content_hashes_after(connection: Connection, after: str, limit: int) -> list[str]:
-    """Return content hashes that versions refer to, in order, those after one of them."""
-    distinct = select(versions.c.content_hash).distinct().where(versions.c.content_hash > after)
-    return list(connection.scalars(distinct.order_by(versions.c.content_hash).limit(limit)))
 
 
 def count_by_state(connection: Connection) -> dict[str, Counts]:
@@ -261,6 +236,7 @@ def as_document(row: Row[*tuple[Any, ...]]) -> Document:
         created_at=row.created_at,
         updated_at=row.updated_at,
         expires_at=row.expires_at,
+        indexed_at=row.indexed_at,
     )
 
 

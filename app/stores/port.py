@@ -43,6 +43,8 @@ class PreparedDocument:
     expires_at: datetime | None
     chunks: Sequence[Chunk]
     vectors: NDArray[np.float32]
+    keep_versions: int = 0
+    """How many versions before this one can be brought back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,16 +112,22 @@ class DocumentPage:
 
 @dataclass(frozen=True, slots=True)
 class DocumentVersion:
-    """One line of a document's history."""
+    """One line of a document's history; what is `kept` can be brought back from its original."""
 
     version: int
     etag: str
     content_hash: str
     title: str
+    metadata: Metadata
+    media_type: str
+    filename: str | None
     characters: int
     chunk_count: int
+    chunking: Metadata | None
+    extraction: Metadata | None
     created_at: datetime
     current: bool
+    kept: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,8 +213,8 @@ class CollectionStore(Protocol):
         """Return ids of ready documents whose original has these bytes."""
         ...
 
-    def expired_documents(self, now: datetime, limit: int) -> list[str]:
-        """Return ids of ready documents whose `expires_at` has come."""
+    def expired_documents(self, now: datetime, limit: int, *, unchanged_since: datetime | None = None) -> list[str]:
+        """Return ids of ready documents whose `expires_at` has come, or that have not changed since a time."""
         ...
 
     def list_documents(
@@ -231,14 +239,18 @@ class CollectionStore(Protocol):
         """Return the history, newest first."""
         ...
 
+    def forget_versions(self, keep: int) -> int:
+        """Let go of all but the `keep` versions before each document's present one; return how many were."""
+        ...
+
     def content_hashes(self) -> Iterator[str]:
-        """Yield each content hash that a document or version refers to."""
+        """Yield each content hash that a document or a kept version refers to."""
         ...
 
     # --- vectors kept between attempts ---
 
     def known_vectors(self, text_hashes: Sequence[bytes]) -> dict[bytes, NDArray[np.float32]]:
-        """Return the vectors this collection has, live or staged, by SHA-256 of the indexed text."""
+        """Return the vectors this collection has, live, kept or staged, by SHA-256 of the indexed text."""
         ...
 
     def stage_vectors(self, job_id: str, vectors: dict[bytes, NDArray[np.float32]]) -> None:

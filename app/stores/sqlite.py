@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from app.domain import Document, DocumentState, EmbeddingSpace, Filter, Metadata, Page
 from app.settings import Settings
-from app.stores import changes, chunks, documents, listing, scopes, texts, verification
+from app.stores import changes, chunks, documents, listing, scopes, texts, verification, versions
 from app.stores.column_types import utc_now
 from app.stores.connection import Database
 from app.stores.port import (
@@ -89,10 +89,13 @@ class SqliteStore:
         """Write a version in one transaction and log its changes."""
         hashes = [chunk.text_hash for chunk in prepared.chunks]
         with self._database.writing() as connection:
+            if prepared.keep_versions:
+                versions.keep_vectors(connection, prepared.registration, hashes)
             key = documents.write_version(connection, prepared, utc_now())
             texts.write_text(connection, key, prepared.text)
             texts.write_pages(connection, key, prepared.pages)
             chunks.replace_chunks(connection, key, prepared.chunks, prepared.vectors, hashes)
+            versions.forget(connection, prepared.keep_versions, key)
             return documents.existing(connection, prepared.id)
 
     def update_document(
@@ -134,10 +137,10 @@ class SqliteStore:
         with self._database.reading() as connection:
             return documents.with_content(connection, content_hash, limit)
 
-    def expired_documents(self, now: datetime, limit: int) -> list[str]:
-        """Return ids of ready documents whose `expires_at` has come."""
+    def expired_documents(self, now: datetime, limit: int, *, unchanged_since: datetime | None = None) -> list[str]:
+        """Return ids of ready documents whose `expires_at` has come, or that have not changed since a time."""
         with self._database.reading() as connection:
-            return documents.expired(connection, now, limit)
+            return documents.expired(connection, now, unchanged_since, limit)
 
     def list_documents(
         self, scope_filter: Filter | None, *, limit: int, cursor: str | None, states: Sequence[str] = ()
@@ -164,14 +167,19 @@ class SqliteStore:
     def versions(self, document_id: str) -> list[DocumentVersion]:
         """Return the history, newest first."""
         with self._database.reading() as connection:
-            return documents.history(connection, document_id)
+            return versions.history(connection, document_id)
+
+    def forget_versions(self, keep: int) -> int:
+        """Let go of all but the `keep` versions before each document's present one."""
+        with self._database.writing() as connection:
+            return versions.forget(connection, keep)
 
     def content_hashes(self) -> Iterator[str]:
-        """Yield each content hash that a document or version refers to; holds no transaction between two."""
+        """Yield each content hash that a document or a kept version refers to; holds no transaction between two."""
         after = ""
         while True:
             with self._database.reading(limited=False) as connection:
-                found = documents.content_hashes_after(connection, after, _HASHES_AT_ONCE)
+                found = versions.content_hashes_after(connection, after, _HASHES_AT_ONCE)
             if not found:
                 return
             yield from found

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, union_all
 from app.domain import EmbeddingSpace, require_same_space
 from app.stores.expressions import cosine_distance, gathered, insert_or_skip, numbers, one_of, stored_vector
 from app.stores.port import Keys
-from app.stores.schema import chunks, embedding_space, staged_vectors, vectors
+from app.stores.schema import chunks, content_vectors, embedding_space, kept_vectors, staged_vectors, vectors
 
 HASHES_AT_ONCE = 500
 
@@ -29,15 +29,15 @@ def loaded_vector(stored: bytes) -> NDArray[np.float32]:
 
 
 def known_vectors(connection: Connection, text_hashes: Sequence[bytes]) -> dict[bytes, NDArray[np.float32]]:
-    """Return the vectors, live or staged, of those of the texts that have one."""
+    """Return the vectors, live, kept or staged, of those of the texts that have one."""
     found: dict[bytes, NDArray[np.float32]] = {}
     for first in range(0, len(text_hashes), HASHES_AT_ONCE):
         asked = text_hashes[first : first + HASHES_AT_ONCE]
-        live = select(vectors.c.text_hash, vectors.c.vector).where(vectors.c.text_hash.in_(asked))
-        staged = select(staged_vectors.c.text_hash, staged_vectors.c.vector).where(
-            staged_vectors.c.text_hash.in_(asked)
-        )
-        for text_hash, stored in connection.execute(union_all(live, staged)):
+        held = [
+            select(table.c.text_hash, table.c.vector).where(table.c.text_hash.in_(asked))
+            for table in (vectors, content_vectors, kept_vectors, staged_vectors)
+        ]
+        for text_hash, stored in connection.execute(union_all(*held)):
             found[text_hash] = loaded_vector(stored)
     return found
 

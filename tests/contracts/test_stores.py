@@ -107,13 +107,47 @@ def test_a_registered_document_is_pending_and_a_written_one_is_ready(store: Coll
 
 def test_a_second_version_replaces_the_first_and_both_are_in_the_history(store: CollectionStore) -> None:
     put(store, "a", ["alpha "])
-    store.replace_document(prepare(store, "a", ["beta "], content_hash="other bytes", etag='"2"'))
+    second = prepare(store, "a", ["beta "], content_hash="other bytes", etag='"2"')
+    store.replace_document(replace(second, keep_versions=1))
 
     assert store.text("a", 0, None) == "beta "
     assert [chunk.text for chunk in store.chunks("a", limit=10, after=None)] == ["beta "]
     history = store.versions("a")
     assert [(line.version, line.etag, line.current) for line in history] == [(2, '"2"', True), (1, '"a"', False)]
     assert sorted(store.content_hashes()) == ["hash of a", "other bytes"]
+
+
+def test_only_the_versions_before_the_present_one_that_are_to_be_kept_are_kept(store: CollectionStore) -> None:
+    for number, text in enumerate(["one ", "two ", "three "], start=1):
+        written = prepare(store, "a", [text], content_hash=f"bytes {number}", etag=f'"{number}"')
+        store.replace_document(replace(written, keep_versions=1))
+
+    assert [(line.version, line.kept) for line in store.versions("a")] == [(3, True), (2, True), (1, False)]
+    assert sorted(store.content_hashes()) == ["bytes 2", "bytes 3"]
+    assert store.forget_versions(0) == 1
+    assert sorted(store.content_hashes()) == ["bytes 3"]
+
+
+def test_vectors_of_a_kept_version_are_known_until_it_is_forgotten(store: CollectionStore) -> None:
+    first = prepare(store, "a", ["stays ", "goes "])
+    store.replace_document(first)
+    goes = first.chunks[1].text_hash
+    for number, text in enumerate(["new ", "newer "], start=2):
+        later = prepare(store, "a", ["stays ", text], etag=f'"{number}"')
+        store.replace_document(replace(later, keep_versions=2))
+
+    assert np.array_equal(store.known_vectors([goes])[goes], first.vectors[1])
+    store.forget_versions(1)
+    assert store.known_vectors([goes]) == {}
+
+
+def test_documents_that_have_not_changed_for_too_long_are_told_with_the_expired(store: CollectionStore) -> None:
+    put(store, "old", ["alpha "])
+    between = store.document("old").updated_at  # type: ignore[union-attr]
+    put(store, "new", ["beta "])
+    now = datetime.now(UTC)
+    assert store.expired_documents(now, 10) == []
+    assert store.expired_documents(now, 10, unchanged_since=between) == ["old"]
 
 
 def test_a_ready_version_answers_while_a_newer_one_is_in_work_and_after_it_failed(store: CollectionStore) -> None:

@@ -1,0 +1,90 @@
+"""What a document was: its history, and what is kept to bring a version back without a model."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from app.stores.port import DocumentVersion
+from app.stores.schema import chunks, content_vectors, documents, kept_vectors, vectors, versions
+
+
+def history(connection: Connection, document_id: str) -> list[DocumentVersion]:
+    """Return the versions that were ready, newest first."""
+    lines = (
+        select(versions, (versions.c.version == documents.c.version).label("current"))
+        .join(documents)
+        .where(documents.c.id == document_id)
+        .order_by(versions.c.version.desc())
+    )
+    return [
+        DocumentVersion(
+            version=line.version,
+            etag=line.etag,
+            content_hash=line.content_hash,
+            title=line.title,
+            metadata=line.metadata,
+            media_type=line.media_type,
+            filename=line.filename,
+            characters=line.characters,
+            chunk_count=line.chunk_count,
+            chunking=line.chunking,
+            extraction=line.extraction,
+            created_at=line.created_at,
+            current=bool(line.current),
+            kept=line.kept,
+        )
+        for line in connection.execute(lines)
+    ]
+
+
+def keep_vectors(connection: Connection, document_key: int, fresh_hashes: Sequence[bytes]) -> None:
+    """Keep the vectors of the present version that the next one does not have; to be called before it is written.
+
+    They stand under the last version that had them, which is forgotten after every earlier one that needs them too.
+    """
+    version = connection.scalar(select(documents.c.version).where(documents.c.key == document_key))
+    fresh = set(fresh_hashes)
+    for table in (vectors, content_vectors):
+        present = select(table.c.text_hash, table.c.vector).join(chunks, chunks.c.key == table.c.chunk_key)
+        rows = {
+            row.text_hash: row.vector
+            for row in connection.execute(present.where(chunks.c.document_key == document_key))
+            if row.text_hash not in fresh
+        }
+        if rows:
+            connection.execute(
+                insert(kept_vectors).prefix_with("OR IGNORE"),
+                [
+                    {"document_key": document_key, "version": version, "text_hash": text_hash, "vector": vector}
+                    for text_hash, vector in rows.items()
+                ],
+            )
+
+
+def forget(connection: Connection, keep: int, document_key: int | None = None) -> int:
+    """Let go of all but the `keep` versions before each document's present one; return how many were let go.
+
+    Their lines stay in the history, their vectors go at once, and their originals when they are next swept.
+    """
+    oldest = select(documents.c.version - keep).where(documents.c.key == versions.c.document_key).scalar_subquery()
+    gone = update(versions).where(versions.c.kept, versions.c.version < oldest).values(kept=False)
+    if document_key is not None:
+        gone = gone.where(versions.c.document_key == document_key)
+    count = connection.execute(gone).rowcount
+    if count:
+        kept = select(versions.c.version).where(
+            versions.c.document_key == kept_vectors.c.document_key,
+            versions.c.version == kept_vectors.c.version,
+            versions.c.kept,
+        )
+        leftover = delete(kept_vectors).where(~kept.exists())
+        if document_key is not None:
+            leftover = leftover.where(kept_vectors.c.document_key == document_key)
+        connection.execute(leftover)
+    return count
+
+
+def content_hashes_after(connection: Connection, after: str, limit: int) -> list[str]:
+    """Return content hashes that kept versions refer to, in order, those after one of them."""
+    distinct = select(versions.c.content_hash).distinct().where(versions.c.kept, versions.c.content_hash > after)
+    return list(connection.scalars(distinct.order_by(versions.c.content_hash).limit(limit)))
