@@ -1,10 +1,6 @@
-"""Open an Office Open XML package: decrypt it, bound what its parts inflate to, give them to python-docx."""
+"""Open a Word package: give the parts that are read, inflated within the limits, to python-docx."""
 
-import io
 import re
-import zipfile
-import zlib
-from pathlib import Path
 from typing import cast
 
 from docx.opc.constants import CONTENT_TYPE
@@ -15,7 +11,10 @@ from docx.opc.part import Part, XmlPart
 from docx.package import Package
 from lxml import etree
 
-from app.errors import DamagedDocument, DocumentLimitExceeded, PasswordRequired
+from app.errors import DamagedDocument
+from app.ingestion.loaders.archive import Archive, open_archive
+from app.ingestion.loaders.encryption import decrypted
+from app.ingestion.port import Source
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
@@ -29,24 +28,15 @@ _READ = {
     *(RT.HEADER, RT.FOOTER, RT.FOOTNOTES, RT.ENDNOTES),
 }
 _NUMBER = re.compile(r"-?\d{1,9}")
-_OLE = b"\xd0\xcf\x11\xe0"
-_TREE_BYTES_PER_XML_BYTE = 10
 
 
-def open_document(path: Path, password: str | None, max_memory_bytes: int) -> XmlPart:
+def open_document(source: Source) -> XmlPart:
     """Return the main part of a file, decrypted if need be; raises as `docx.load` says."""
-    data = path.read_bytes()
-    if data.startswith(_OLE):
-        data = _decrypted(data, password)
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            return _Reader(archive, max_memory_bytes // _TREE_BYTES_PER_XML_BYTE).main()
+        with open_archive(decrypted(source), source.limits) as archive:
+            return _Reader(archive).main()
     except etree.XMLSyntaxError as error:
         raise DamagedDocument(f"a part of the document is no well-formed XML: {error.msg}") from error
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError) as error:
-        raise DamagedDocument("the document is not a whole ZIP container", hint="send the file again") from error
-    except RuntimeError as error:
-        raise PasswordRequired("the document's ZIP container is encrypted") from error
 
 
 def related(source: Package | Part, kind: str) -> XmlPart | None:
@@ -55,14 +45,13 @@ def related(source: Package | Part, kind: str) -> XmlPart | None:
 
 
 class _Reader:
-    """Give python-docx the parts that are read and present, inflated within the limit.
+    """Give python-docx the parts that are read and present.
 
     `docx.Document` inflates all without one, and refuses what is strict, has macros, or relates to a part not there.
     """
 
-    def __init__(self, archive: zipfile.ZipFile, bytes_left: int) -> None:
+    def __init__(self, archive: Archive) -> None:
         self._archive = archive
-        self._bytes_left = bytes_left
         self._package = Package()
         self._parts: dict[PackURI, XmlPart | None] = {}
 
@@ -93,40 +82,8 @@ class _Reader:
 
     def _inflated(self, uri: PackURI) -> bytes | None:
         """Return a part in the transitional namespaces, or `None` when there is no such part."""
-        try:
-            with self._archive.open(uri.membername) as part:
-                data = part.read(self._bytes_left + 1)
-        except KeyError:
-            return None
-        self._bytes_left -= len(data)
-        if self._bytes_left < 0:
-            raise DocumentLimitExceeded(
-                "the document unpacks to more than the memory limit allows",
-                hint="split the document, or raise FOOTNOTE_PARSE_MEMORY_BYTES",
-            )
-        return _STRICT.sub(_TRANSITIONAL, data)
-
-
-def _decrypted(data: bytes, password: str | None) -> bytes:
-    if password is None:
-        raise PasswordRequired("the document is encrypted", hint="send its password in X-Document-Password")
-    # Slow to import and seldom needed.
-    import msoffcrypto.exceptions
-
-    decrypted = io.BytesIO()
-    try:
-        container = msoffcrypto.OfficeFile(io.BytesIO(data))
-        container.load_key(password=password, verify_password=True)
-        container.decrypt(decrypted)
-    except msoffcrypto.exceptions.InvalidKeyError as error:
-        raise PasswordRequired(
-            "the password does not open the document", code="password_wrong", hint="send another password"
-        ) from error
-    except MemoryError:
-        raise
-    except Exception as error:
-        raise DamagedDocument("the encrypted document cannot be decrypted") from error
-    return decrypted.getvalue()
+        data = self._archive.read(uri.membername)
+        return None if data is None else _STRICT.sub(_TRANSITIONAL, data)
 
 
 def text_of(element: etree._Element | None, name: str = "val") -> str | None:

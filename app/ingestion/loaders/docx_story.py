@@ -36,7 +36,7 @@ _DRAWINGS = {W + "drawing", W + "pict", W + "object"}
 
 def read(source: Source) -> Extraction:
     """Return a Word document's text with its headings; raises as `docx.load` says."""
-    document = open_document(source.path, source.password, source.limits.parse_memory_bytes)
+    document = open_document(source)
     body = document.element.find(W + "body")
     if body is None:
         raise DamagedDocument("the container holds no Word document")
