@@ -1,11 +1,13 @@
 """Look for differences inside a store."""
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import BindParameter, Connection, bindparam, func, select
 
 from app.domain import indexed_text, text_hash
+from app.stores.attributes import Attribute
 from app.stores.changes import oldest_revision
 from app.stores.chunks import chunk_id
 from app.stores.documents import attributes_of
@@ -14,15 +16,32 @@ from app.stores.texts import SEGMENT_CHARACTERS, read_text
 
 Difference = dict[str, Any]
 
-# Run for each document, so built once.
-_KEY: BindParameter[int] = bindparam("document_key")
-_ATTRIBUTES = select(attributes.c.field, attributes.c.kind, attributes.c.value).where(attributes.c.document_key == _KEY)
-_CHARACTERS = select(func.coalesce(func.sum(func.length(texts.c.text)), 0)).where(texts.c.document_key == _KEY)
+# Run for each group of documents, so built once.
+_FIRST: BindParameter[int] = bindparam("first")
+_LAST: BindParameter[int] = bindparam("last")
+_ATTRIBUTES = select(attributes).where(attributes.c.document_key.between(_FIRST, _LAST))
+_CHARACTERS = (
+    select(texts.c.document_key, func.sum(func.length(texts.c.text)))
+    .where(texts.c.document_key.between(_FIRST, _LAST))
+    .group_by(texts.c.document_key)
+)
+_BEGINNINGS = select(texts.c.document_key, texts.c.text).where(
+    texts.c.document_key.between(_FIRST, _LAST), texts.c.start == 0
+)
 _CHUNKS = (
-    select(chunks, vectors.c.text_hash, func.length(vectors.c.vector).label("bytes"))
+    select(
+        chunks.c.document_key,
+        chunks.c.key,
+        chunks.c.start,
+        chunks.c.end,
+        chunks.c.text,
+        chunks.c.context,
+        vectors.c.text_hash,
+        func.length(vectors.c.vector).label("bytes"),
+    )
     .outerjoin(vectors)
-    .where(chunks.c.document_key == _KEY)
-    .order_by(chunks.c.ordinal)
+    .where(chunks.c.document_key.between(_FIRST, _LAST))
+    .order_by(chunks.c.document_key, chunks.c.ordinal)
 )
 
 
@@ -53,45 +72,61 @@ def document_differences(connection: Connection, after: int, limit: int) -> tupl
     rows = connection.execute(
         select(documents).where(documents.c.key > after).order_by(documents.c.key).limit(limit)
     ).all()
-    found = [
-        difference
-        for row in rows
-        for difference in (*_attribute_differences(connection, row), *_content_differences(connection, row))
-    ]
-    return found, rows[-1].key if rows else None
+    if not rows:
+        return [], None
+    some = {"first": rows[0].key, "last": rows[-1].key}
+    return [
+        *_attribute_differences(connection, rows, some),
+        *_text_differences(connection, rows, some),
+        *_chunk_differences(connection, rows, some),
+    ], rows[-1].key
 
 
-def _attribute_differences(connection: Connection, row: Any) -> Iterator[Difference]:
-    stored = connection.execute(_ATTRIBUTES, {"document_key": row.key})
-    if {tuple(attribute) for attribute in stored} != attributes_of(row):
-        yield _difference("attributes", "filters do not see the metadata as it is", row.id)
+def _attribute_differences(
+    connection: Connection, rows: Sequence[Any], some: Mapping[str, int]
+) -> Iterator[Difference]:
+    stored: dict[int, set[Attribute]] = defaultdict(set)
+    for field, kind, value, document_key in connection.execute(_ATTRIBUTES, some):
+        stored[document_key].add((field, kind, value))
+    for row in rows:
+        if stored[row.key] != attributes_of(row):
+            yield _difference("attributes", "filters do not see the metadata as it is", row.id)
 
 
-def _content_differences(connection: Connection, row: Any) -> Iterator[Difference]:
-    of_document = {"document_key": row.key}
-    characters = connection.scalar(_CHARACTERS, of_document)
-    if characters != row.characters:
-        yield _difference("text", f"{row.characters} characters were written, {characters} are there", row.id)
-    window = _Window(connection, row.key)
-    count = 0
-    for chunk in connection.execute(_CHUNKS, of_document):
-        count += 1
-        if chunk.text != window.piece(chunk.start, chunk.end):
-            yield _difference("chunk_text", "the chunk is not text[start:end]", row.id, chunk.key)
+def _text_differences(connection: Connection, rows: Sequence[Any], some: Mapping[str, int]) -> Iterator[Difference]:
+    stored: dict[int, int] = dict(connection.execute(_CHARACTERS, some).all())
+    for row in rows:
+        characters = stored.get(row.key, 0)
+        if characters != row.characters:
+            yield _difference("text", f"{row.characters} characters were written, {characters} are there", row.id)
+
+
+def _chunk_differences(connection: Connection, rows: Sequence[Any], some: Mapping[str, int]) -> Iterator[Difference]:
+    beginnings: dict[int, str] = dict(connection.execute(_BEGINNINGS, some).all())
+    windows = {row.key: _Window(connection, row.key, beginnings.get(row.key, "")) for row in rows}
+    ids = {row.key: row.id for row in rows}
+    counts = dict.fromkeys(ids, 0)
+    for chunk in connection.execute(_CHUNKS, some):
+        document_id = ids[chunk.document_key]
+        counts[chunk.document_key] += 1
+        if chunk.text != windows[chunk.document_key].piece(chunk.start, chunk.end):
+            yield _difference("chunk_text", "the chunk is not text[start:end]", document_id, chunk.key)
         if chunk.text_hash != text_hash(indexed_text(chunk.context, chunk.text)) or not chunk.bytes:
-            yield _difference("vector", "the chunk has no vector of its text", row.id, chunk.key)
-    if count != row.chunk_count:
-        yield _difference("chunks", f"{row.chunk_count} chunks were written, {count} are there", row.id)
+            yield _difference("vector", "the chunk has no vector of its text", document_id, chunk.key)
+    for row in rows:
+        if counts[row.key] != row.chunk_count:
+            detail = f"{row.chunk_count} chunks were written, {counts[row.key]} are there"
+            yield _difference("chunks", detail, row.id)
 
 
 class _Window:
     """Some segments of a text, moved along as its chunks are looked at in order."""
 
-    def __init__(self, connection: Connection, document_key: int) -> None:
+    def __init__(self, connection: Connection, document_key: int, beginning: str) -> None:
         self._connection = connection
         self._document_key = document_key
         self._start = 0
-        self._text = ""
+        self._text = beginning
 
     def piece(self, start: int, end: int) -> str:
         if start < self._start or end > self._start + len(self._text):
