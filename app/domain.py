@@ -80,6 +80,10 @@ class Heading:
     start: int
 
 
+ChunkKind: TypeAlias = Literal["child", "parent"]
+"""A child is what searches find; a parent is what a child is read in."""
+
+
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """A piece of one document: `text == document_text[start:end]`.
@@ -97,7 +101,7 @@ class Chunk:
     heading_path: tuple[str, ...] = ()
     page_start: int | None = None
     page_end: int | None = None
-    kind: Literal["child", "parent"] = "child"
+    kind: ChunkKind = "child"
     parent: int | None = None
 
     @property
@@ -296,6 +300,8 @@ class Extraction:
     coverage: float = 1.0
     warnings: tuple[Notice, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
+    records: tuple[int, ...] = ()
+    """Where each record of a table or a list begins, for chunks of whole records."""
 
     def report(self) -> dict[str, Any]:
         """Return the extraction report that is stored and answered."""
@@ -312,12 +318,24 @@ class Extraction:
 
 @dataclass(frozen=True, slots=True)
 class ChunkingOptions:
-    """How a text is cut. `size` and `overlap` count code points or tokens of the collection's model."""
+    """How a text is cut. `size` and `overlap` count code points or tokens of the collection's model.
+
+    Each strategy reads those of the fields that `ingestion/chunkers/registry.py` names for it: `records` in a chunk;
+    what a parent is (`mode`) and its most code points; the similarity of neighbouring sentences below which `semantic`
+    cuts, or the `percentile` of the differences above which it does; the `language` of code; a caller's own `chunks`.
+    """
 
     strategy: str = "auto"
     size: int = 1200
     overlap: int = 0
     unit: Literal["characters", "tokens"] = "characters"
+    records: int = 1
+    mode: Literal["paragraph", "heading", "fixed", "document"] = "paragraph"
+    parent_size: int = 2000
+    percentile: float = 90.0
+    threshold: float | None = None
+    language: str | None = None
+    chunks: Sequence[Mapping[str, Any]] = ()
 
 
 def pages_of(pages: Sequence[Page], start: int, end: int) -> tuple[int | None, int | None]:
