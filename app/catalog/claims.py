@@ -35,14 +35,26 @@ _queued = jobs.c.state == JobState.QUEUED
 _running = jobs.c.state == JobState.RUNNING
 
 
+def changed() -> dict[str, Any]:
+    """Return what changes in a job together with anything that is told of it, so that who listens hears of it."""
+    return {"changes": jobs.c.changes + 1}
+
+
 def ended(state: JobState, now: datetime, error: dict[str, Any] | None = None) -> dict[str, Any]:
     """Return what changes in a job that ends; its password is wiped."""
-    return {"state": state, "finished_at": now, "owner": None, "lease_until": None, "password": None, "error": error}
+    released = {"owner": None, "lease_until": None, "password": None}
+    return {"state": state, "finished_at": now, "error": error, **released, **changed()}
 
 
 def queued(available_at: datetime) -> dict[str, Any]:
     """Return what changes in a job that goes back to the queue."""
-    return {"state": JobState.QUEUED, "owner": None, "lease_until": None, "available_at": available_at}
+    return {
+        "state": JobState.QUEUED,
+        "owner": None,
+        "lease_until": None,
+        "available_at": available_at,
+        **changed(),
+    }
 
 
 def owned(job_id: str, owner: str) -> ColumnElement[bool]:
@@ -186,6 +198,7 @@ _START = (
         total=None,
         unit=None,
         stages=[],
+        **changed(),
     )
     .returning(jobs)
 )

@@ -41,7 +41,8 @@ class Job:
 
     `error` is a problem object and the `stage` it came from; `stages` holds `{name, ms}` of each stage that has ended.
     `payload` holds a document's password only in the job that `claim` returns. `exhausted` says that the process died
-    in every attempt it was allowed: the one who claimed it must fail it without trying again.
+    in every attempt it was allowed: the one who claimed it must fail it without trying again. `changes` grows with each
+    change of what is told here.
     """
 
     id: str
@@ -63,6 +64,7 @@ class Job:
     started_at: datetime | None
     finished_at: datetime | None
     exhausted: bool = False
+    changes: int = 0
 
     @property
     def is_finished(self) -> bool:
@@ -91,4 +93,5 @@ class Job:
             created_at=row["created_at"],
             started_at=row["started_at"],
             finished_at=row["finished_at"],
+            changes=row["changes"],
         )

@@ -3,7 +3,7 @@
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -68,6 +68,7 @@ class Jobs:
                     "password": payload.get("password"),
                     "created_at": now,
                     **_fresh(now),
+                    "changes": 0,
                 }
                 row = connection.execute(insert(jobs).returning(jobs), values).mappings().one()
         except IntegrityError as error:
@@ -82,7 +83,7 @@ class Jobs:
 
     def cancel_for_document(self, collection_id: str, document_ids: Sequence[str]) -> int:
         """Cancel every unfinished job of these documents; return how many there were."""
-        batches = [document_ids[start : start + _BATCH] for start in range(0, len(document_ids), _BATCH)]
+        batches = _batches(document_ids)
         of_collection = jobs.c.collection_id == collection_id
         return self._cancel(*(of_collection & jobs.c.document_id.in_(batch) for batch in batches))
 
@@ -145,7 +146,7 @@ class Jobs:
         stages: Sequence[dict[str, Any]] | None = None,
     ) -> bool:
         """Tell how far a job is; return whether it is still the owner's and was not asked to stop."""
-        told = {"stage": stage, "done": done, "total": total, "unit": unit}
+        told: dict[str, Any] = {"stage": stage, "done": done, "total": total, "unit": unit, **claims.changed()}
         if stages is not None:
             told["stages"] = list(stages)
         change = update(jobs).where(claims.owned(job_id, owner)).values(told).returning(jobs.c.cancel_requested)
@@ -201,6 +202,24 @@ class Jobs:
         with self._database.read() as connection:
             row = connection.execute(select(jobs).where(jobs.c.id == job_id)).mappings().one_or_none()
         return Job.of(row) if row else None
+
+    def changes(self, job_ids: Collection[str]) -> dict[str, int]:
+        """Return how often each of those of the jobs that exist has changed; a look that costs little."""
+        found: dict[str, int] = {}
+        with self._database.read() as connection:
+            for batch in _batches(job_ids):
+                rows = connection.execute(select(jobs.c.id, jobs.c.changes).where(jobs.c.id.in_(batch)))
+                found |= {job_id: changes for job_id, changes in rows}
+        return found
+
+    def several(self, job_ids: Collection[str]) -> "list[Job]":
+        """Return those of the jobs that exist, in no order."""
+        with self._database.read() as connection:
+            return [
+                Job.of(row)
+                for batch in _batches(job_ids)
+                for row in connection.execute(select(jobs).where(jobs.c.id.in_(batch))).mappings()
+            ]
 
     def wait(self, job_id: str, timeout: float) -> Job:
         """Return the job as soon as it is finished, or as it is after `timeout` seconds; raises `NotFound`."""
@@ -311,6 +330,11 @@ class Jobs:
         for condition in (self._finished, self.wake):
             with condition:
                 condition.notify_all()
+
+
+def _batches(ids: Collection[str]) -> "list[list[str]]":
+    every = list(ids)
+    return [every[start : start + _BATCH] for start in range(0, len(every), _BATCH)]
 
 
 def _queued_count(connection: Connection) -> int:
