@@ -4,11 +4,12 @@ FootnoteError
 ├── Unauthenticated 401 · InsufficientScope 403 · NotFound 404 · MethodNotAllowed 405
 ├── Conflict 409 ── NameTaken, EmbeddingModelMismatch
 ├── PreconditionFailed 412 (Overtaken) · PayloadTooLarge 413 · UnsupportedMediaType 415
-├── InvalidRequest 422 ── UnknownField, InvalidCursor
+├── InvalidRequest 422 ── UnknownField, InvalidCursor, UrlBlocked
 ├── UnusableDocument 422 ── EmptyDocument, UndecodableText, NoExtractableText, DamagedDocument,
 │                           PasswordRequired, DocumentLimitExceeded
 ├── TooManyRequests 429 ── QueueFull
 ├── UpstreamRejected 502 ── UpstreamAuthentication
+├── FetchFailed 502 (what a URL names did not come)
 ├── Unavailable 503 ── EmbeddingUnavailable, LanguageModelUnavailable, StoreBusy, StoreDamaged
 ├── StorageFull 507
 ├── Cancelled (a job was cancelled or overtaken by a delete)
@@ -170,6 +171,12 @@ class InvalidCursor(InvalidRequest):
         )
 
 
+class UrlBlocked(InvalidRequest):
+    """A URL that this service does not call: it leads inside, or into a port or a scheme that is not allowed."""
+
+    code, title = "url_blocked", "This URL is not called"
+
+
 class UnusableDocument(FootnoteError):
     """The document cannot be ingested; each subclass says why."""
 
@@ -234,6 +241,12 @@ class UpstreamAuthentication(UpstreamRejected):
     """A configured model server refused our key."""
 
     code, title = "upstream_auth", "A model server refused the configured key"
+
+
+class FetchFailed(FootnoteError):
+    """The server that a URL names did not give what it names; `extra` has its `http_status` where it answered."""
+
+    status, code, title = 502, "fetch_failed", "The URL could not be fetched"
 
 
 class Unavailable(FootnoteError):

@@ -3,15 +3,18 @@
 import difflib
 import os
 from collections.abc import Mapping
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
-from pydantic import Field, SecretStr, ValidationError
+from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from app.errors import Misconfigured
 
 PREFIX = "FOOTNOTE_"
+
+Network: TypeAlias = IPv4Network | IPv6Network
 
 
 class Settings(BaseSettings):
@@ -72,7 +75,23 @@ class Settings(BaseSettings):
     parse_memory_bytes: int = Field(
         2_000_000_000, ge=100_000_000, description="Memory limit of the process that parses"
     )
+    ocr_page_seconds: float = Field(
+        20, ge=0, description="Time that a page to be recognised (OCR) adds to its document's limit; 0 for none"
+    )
     parse_processes: int = Field(1, ge=1, le=64, description="Documents parsed side by side, per server process")
+
+    fetch: bool = Field(False, description="Whether documents may be fetched from URLs")
+    fetch_allowed_networks: str = Field(
+        "",
+        description="Networks that are not public and that fetches and webhooks may reach all the same, by commas: "
+        "`10.20.0.0/16,fd12::/32`",
+    )
+    fetch_user_agent: str = Field(
+        "Footnote", min_length=1, pattern=r"^[A-Za-z_-][ -~]*$", description="How fetches name themselves"
+    )
+    fetch_timeout_seconds: float = Field(60, gt=0, description="Time limit of one fetch, redirects included")
+    webhook_timeout_seconds: float = Field(10, gt=0, description="Time limit of one delivery to a webhook")
+    webhook_attempts: int = Field(10, ge=1, le=100, description="Attempts of a delivery before it is given up")
 
     ingest_threads: int = Field(2, ge=1, le=64, description="Jobs in work side by side, per server process")
     job_lease_seconds: float = Field(60, gt=1, description="Time after which another process takes over a silent job")
@@ -82,6 +101,18 @@ class Settings(BaseSettings):
     search_timeout_seconds: float = Field(10, gt=0, description="Time limit of one search's database queries")
     write_wait_seconds: float = Field(30, gt=0, description="Longest wait for another writer of the same collection")
     open_collections: int = Field(64, ge=1, description="Collections held open at once, per process")
+
+    @field_validator("fetch_allowed_networks")
+    @classmethod
+    def check_networks(cls, value: str) -> str:
+        """Raise `ValueError` for what is no network."""
+        _networks(value)
+        return value
+
+    @property
+    def allowed_networks(self) -> tuple[Network, ...]:
+        """Return the networks of `fetch_allowed_networks`."""
+        return _networks(self.fetch_allowed_networks)
 
     @property
     def models_folder(self) -> Path:
@@ -111,3 +142,7 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
         first = error.errors(include_url=False, include_input=False)[0]
         name = PREFIX + "_".join(str(part) for part in first["loc"]).upper()
         raise Misconfigured(f"{name}: {first['msg']}") from None
+
+
+def _networks(text: str) -> tuple[Network, ...]:
+    return tuple(ip_network(part.strip()) for part in text.split(",") if part.strip())
