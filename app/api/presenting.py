@@ -75,5 +75,7 @@ def _members(document: Document, collection_name: str) -> dict[str, Any]:
         "error": None if document.error is None else Problem.model_validate(document.error),
         "created_at": document.created_at,
         "updated_at": document.updated_at,
+        "indexed_at": document.indexed_at,
+        "content_hash": document.content_hash,
         "expires_at": document.expires_at,
     }

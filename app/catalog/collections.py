@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Connection, Select, delete, exists, insert, select, update
@@ -17,6 +17,9 @@ from app.catalog.paging import NewestFirst
 from app.catalog.tables import api_keys, collections, key_collections
 from app.errors import FieldError, InvalidRequest, NameTaken, NotFound
 from app.stores.column_types import utc_now
+
+DEFAULT_KEPT_VERSIONS = 3
+"""Versions before a document's present one that can be brought back, where the collection says nothing."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 _PAGE = 200
@@ -47,6 +50,17 @@ class Collection:
     def embedding_model(self) -> str:
         """Return the name of the model whose vectors it holds, or will hold."""
         return str(self.settings["embedding"]["model"])
+
+    @property
+    def keep_versions(self) -> int:
+        """Return how many versions before a document's present one can be brought back."""
+        return int(self.settings.get("keep_versions", DEFAULT_KEPT_VERSIONS))
+
+    @property
+    def max_age(self) -> timedelta | None:
+        """Return after how long without a change documents are deleted, `None` for never."""
+        days = self.settings.get("max_age_days")
+        return None if days is None else timedelta(days=days)
 
 
 class Collections:

@@ -160,6 +160,37 @@ class Ingestion:
             expires_at=existing.expires_at if expires_at is UNSET else expires_at,
         )
 
+    def restore(
+        self, collection: Collection, document_id: str, version: int, precondition: Precondition = ALWAYS
+    ) -> Submitted:
+        """Make an earlier version the newest one, from its original and, where they are kept, its vectors.
+
+        Raises `NotFound` for a version that never was, and `Conflict` for one that is not kept.
+        """
+        with self.opened.get(collection.id) as opened:
+            existing = opened.store.document(document_id)
+            wanted = next((line for line in opened.store.versions(document_id) if line.version == version), None)
+            originals = self.originals_of(opened)
+        if existing is None or wanted is None:
+            raise NotFound(f"the document {document_id!r} has no version {version}")
+        if not wanted.kept or not originals.holds(wanted.content_hash):
+            raise Conflict(
+                f"version {version} is no longer kept",
+                hint="`keep_versions` of the collection says how many versions before the present one are",
+            )
+        extraction = wanted.extraction or {}
+        restored = Submission(
+            document_id,
+            Original(wanted.content_hash, originals.path(wanted.content_hash).stat().st_size),
+            media_type=extraction.get("declared_media_type"),
+            filename=wanted.filename,
+            title=extraction.get("given_title"),
+            metadata=wanted.metadata,
+            metadata_is_whole=True,
+            expires_at=existing.expires_at,
+        )
+        return self.submit(collection, restored, precondition)
+
     def retry(self, collection: Collection, document_id: str) -> Job:
         """Put a document's last failed or cancelled job back into the queue."""
         jobs, _ = self.jobs.list(None, collection_id=collection.id, document_id=document_id, limit=1, cursor=None)

@@ -28,6 +28,7 @@ def tidy(ingestion: Ingestion, is_stopping: Callable[[], bool]) -> None:
         try:
             with ingestion.opened.get(collection.id) as opened:
                 _delete_expired(ingestion, collection, opened)
+                opened.store.forget_versions(collection.keep_versions)
                 ingestion.sweep_originals(collection.id, opened)
                 _fail_orphans(ingestion, collection, opened)
         except NotFound:
@@ -44,7 +45,9 @@ def _clear_spool(ingestion: Ingestion) -> None:
 
 
 def _delete_expired(ingestion: Ingestion, collection: Collection, opened: OpenCollection) -> None:
-    while expired := opened.store.expired_documents(datetime.now(UTC), PAGE):
+    now = datetime.now(UTC)
+    unchanged_since = None if collection.max_age is None else now - collection.max_age
+    while expired := opened.store.expired_documents(now, PAGE, unchanged_since=unchanged_since):
         deleted = ingestion.delete(collection, expired)
         log.info("expired documents were deleted", extra={"collection": collection.name, "documents": deleted})
 

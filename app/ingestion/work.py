@@ -132,6 +132,7 @@ def load_limits(settings: Settings) -> LoadLimits:
         max_chunks=settings.max_chunks,
         parse_timeout_seconds=settings.parse_timeout_seconds,
         parse_memory_bytes=settings.parse_memory_bytes,
+        ocr_page_seconds=settings.ocr_page_seconds,
     )
 
 
@@ -159,6 +160,7 @@ def _version(task: _Task, registration: int, prepared: Prepared, embedded: Embed
         expires_at=payload.expires,
         chunks=prepared.chunks,
         vectors=embedded.vectors,
+        keep_versions=task.collection.keep_versions,
     )
 
 

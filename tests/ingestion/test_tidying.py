@@ -2,8 +2,10 @@
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -117,3 +119,41 @@ def test_a_document_whose_job_was_never_queued_says_so(
     assert young is not None
     assert (orphan.state, (orphan.error or {})["code"]) == ("failed", "interrupted")
     assert young.state == "pending"
+
+
+def test_documents_that_have_not_changed_for_max_age_days_go(
+    services: Services, collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Worker(services, warms_up=False).running():
+        submission = Submission("d", store_original(services, collection, b"old words"))
+        job = services.ingestion.submit(collection, submission).job
+        assert job is not None
+        services.jobs.wait(job.id, timeout=30)
+    aged = replace(collection, settings={**collection.settings, "max_age_days": 2})
+    monkeypatch.setattr(services.ingestion.collections, "every", lambda: iter([aged]))
+    tidy(services.ingestion, lambda: False)
+    with services.opened.get(collection.id) as opened:
+        assert opened.store.document("d") is not None
+
+    later = datetime.now(UTC) + timedelta(days=3)
+    monkeypatch.setattr(tidying, "datetime", SimpleNamespace(now=lambda _zone: later))
+    tidy(services.ingestion, lambda: False)
+    with services.opened.get(collection.id) as opened:
+        assert opened.store.document("d") is None
+
+
+def test_originals_of_versions_that_are_no_longer_kept_go(services: Services, collection: Collection) -> None:
+    with Worker(services, warms_up=False).running():
+        for data in (b"first words", b"second words", b"third words"):
+            job = services.ingestion.submit(collection, Submission("d", store_original(services, collection, data))).job
+            assert job is not None
+            services.jobs.wait(job.id, timeout=30)
+    age_originals(services, collection)
+    tidy(services.ingestion, lambda: False)
+    assert len(originals(services, collection)) == 3
+
+    services.ingestion.collections.update(
+        collection.name, title=None, description=None, settings={**collection.settings, "keep_versions": 1}
+    )
+    tidy(services.ingestion, lambda: False)
+    assert len(originals(services, collection)) == 2

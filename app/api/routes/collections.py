@@ -205,6 +205,8 @@ def _settings(body: CollectionSettings) -> dict[str, Any]:
         "defaults": body.defaults.model_dump(exclude_unset=True),
         "instructions": body.instructions,
         "metadata_fields": body.metadata_fields,
+        "keep_versions": body.keep_versions,
+        "max_age_days": body.max_age_days,
     }
 
 

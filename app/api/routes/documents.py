@@ -19,6 +19,7 @@ from app.api.schemas.documents import (
     DocumentList,
     DocumentPatch,
     DocumentReply,
+    RestoreVersion,
     SubmittedReply,
     VersionList,
     VersionReply,
@@ -160,6 +161,33 @@ async def retry_document(
 
     return await answered_once(
         idempotency, lambda: answer_one(access, request.scope, retry, wait), access.collection.id
+    )
+
+
+@router.post(
+    "/{document_id}/restore",
+    operation_id="documents.restore",
+    summary="Bring an earlier version back",
+    response_model=SubmittedReply,
+    responses=keyed(403, 404, 409, 412, 413, 415, 502, 507) | accepted(JobReply, "The version is on its way back"),
+)
+async def restore_document(
+    request: Request,
+    access: IngestAccess,
+    document_id: DocumentId,
+    body: RestoreVersion,
+    precondition: ChangePrecondition,
+    wait: PreferredWait,
+    idempotency: IdempotencyKey,
+) -> Response:
+    """Make an earlier version the newest one; the present one answers until then, and stays in the history."""
+
+    def restore() -> Submitted:
+        existing_document(access, document_id)
+        return access.services.ingestion.restore(access.collection, document_id, body.version, precondition)
+
+    return await answered_once(
+        idempotency, lambda: answer_one(access, request.scope, restore, wait), access.collection.id
     )
 
 

@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field
 from app.api.schemas import examples
 from app.api.schemas.search import SearchOptions
 from app.api.schemas.strict import Reply, Request
+from app.catalog.collections import DEFAULT_KEPT_VERSIONS
 
 LARGEST_CHUNK = 100_000
 
@@ -58,6 +59,12 @@ class CollectionSettings(Request):
         list[Annotated[str, Field(min_length=1, max_length=200)]],
         Field(max_length=200, description="Names of metadata fields that callers may filter by, as a hint for clients"),
     ] = Field(default_factory=list)
+    keep_versions: Annotated[
+        int, Field(ge=0, le=1000, description="How many versions before a document's present one can be restored")
+    ] = DEFAULT_KEPT_VERSIONS
+    max_age_days: Annotated[
+        float | None, Field(gt=0, le=36_500, description="Documents that have not changed for so long are deleted")
+    ] = None
 
 
 class CollectionPatch(CollectionSettings):
@@ -81,6 +88,8 @@ class CollectionReply(Reply):
     defaults: dict[str, Any]
     instructions: str | None
     metadata_fields: list[str]
+    keep_versions: int = DEFAULT_KEPT_VERSIONS
+    max_age_days: float | None = None
     created_at: datetime
     updated_at: datetime
 

@@ -162,7 +162,9 @@ class DocumentSummary(Reply):
     error: Problem | None
     created_at: datetime
     updated_at: datetime
+    indexed_at: datetime | None = Field(description="When its present version was indexed")
     expires_at: datetime | None
+    content_hash: str | None = Field(description="SHA-256 of the original of the present version")
 
 
 class DocumentReply(DocumentSummary):
@@ -218,16 +220,26 @@ class ChunkList(Reply):
     next_cursor: str | None
 
 
+class RestoreVersion(Request):
+    """Which version to bring back."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"version": 1}]})
+
+    version: Annotated[int, Field(ge=1, le=2**31 - 1, description="One that the history says is `kept`")]
+
+
 class VersionReply(Reply):
-    """One line of a document's history."""
+    """One line of a document's history; what is `kept` can be restored."""
 
     version: int
     etag: str
+    content_hash: str
     title: str
     characters: int
     chunk_count: int
     created_at: datetime
     current: bool
+    kept: bool
 
 
 class VersionList(Reply):

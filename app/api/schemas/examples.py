@@ -4,6 +4,7 @@ from typing import Any
 
 _TIME = "2026-01-31T12:00:00Z"
 _REQUEST_ID = "req_2f6c1d0b9a8e4f37c5d2"
+_HASH = "9f2c3a41d05be6f7788990a1b2c3d4e5f6071829a0b1c2d3e4f5061728394a5b"
 _ETAG = '"sha256-9f2c3a41d05be6f7788990a1b2c3d4e5f6071829"'
 
 COLLECTION: dict[str, Any] = {
@@ -17,6 +18,8 @@ COLLECTION: dict[str, Any] = {
     "defaults": {"top_k": 8},
     "instructions": "Answer in the language of the question.",
     "metadata_fields": ["team", "year"],
+    "keep_versions": 3,
+    "max_age_days": None,
     "created_at": _TIME,
     "updated_at": _TIME,
 }
@@ -57,6 +60,8 @@ _SUMMARY: dict[str, Any] = {
     "error": None,
     "created_at": _TIME,
     "updated_at": _TIME,
+    "indexed_at": _TIME,
+    "content_hash": _HASH,
     "expires_at": None,
 }
 
@@ -96,6 +101,8 @@ VERSIONS: dict[str, Any] = {
             "chunk_count": 42,
             "created_at": _TIME,
             "current": True,
+            "kept": True,
+            "content_hash": _HASH,
         }
     ],
     "has_more": False,

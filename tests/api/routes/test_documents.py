@@ -178,3 +178,41 @@ def test_only_a_failed_document_can_be_retried(admin: TestClient, collection: st
     again = admin.post(f"{path}/broken/retry", headers=WAIT)
     assert (again.status_code, again.json()["code"]) == (422, failed.json()["code"])
     assert admin.post(f"{path}/broken/retry").status_code == 202
+
+
+def test_an_earlier_version_comes_back_whole_and_asks_no_model(
+    admin: TestClient, collection: str, put: Callable[..., Any]
+) -> None:
+    path = f"/v1/collections/{collection}/documents/d"
+    put(collection, "d", "alpha is the first word", metadata={"n": 1}, title="First")
+    put(collection, "d", "beta came later", metadata={"n": 2}, title="Second")
+    restored = admin.post(f"{path}/restore", json={"version": 1}, headers=WAIT)
+    assert restored.status_code == 200, restored.text
+    document = restored.json()
+    assert (document["version"], document["title"], document["metadata"]) == (3, "First", {"n": 1})
+    assert document["chunks"] == {"total": 1, "embedded": 0, "reused": 1}
+    assert admin.get(f"{path}/text").text == "alpha is the first word"
+    found = {
+        query: admin.post(f"/v1/collections/{collection}/search", json={"query": query, "mode": "keyword"}).json()
+        for query in ("alpha", "beta")
+    }
+    assert [len(found[query]["data"]) for query in ("alpha", "beta")] == [1, 0]
+    again = admin.post(f"{path}/restore", json={"version": 3}, headers=WAIT)
+    assert (again.status_code, again.json()["outcome"]) == (200, "unchanged")
+
+
+def test_a_version_that_never_was_or_is_no_longer_kept_cannot_be_restored(
+    admin: TestClient, collection: str, put: Callable[..., Any]
+) -> None:
+    admin.patch(f"/v1/collections/{collection}", json={"keep_versions": 1})
+    for text in ("one", "two words", "three more words"):
+        put(collection, "d", text)
+    path = f"/v1/collections/{collection}/documents/d"
+    kept = {line["version"]: line["kept"] for line in admin.get(f"{path}/versions").json()["data"]}
+    assert kept == {3: True, 2: True, 1: False}
+    gone = admin.post(f"{path}/restore", json={"version": 1})
+    assert (gone.status_code, gone.json()["code"]) == (409, "conflict")
+    assert "keep_versions" in gone.json()["hint"]
+    assert admin.post(f"{path}/restore", json={"version": 9}).status_code == 404
+    stale = admin.post(f"{path}/restore", json={"version": 2}, headers={"If-Match": '"other"'})
+    assert stale.status_code == 412
