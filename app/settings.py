@@ -98,6 +98,9 @@ class Settings(BaseSettings):
     job_attempts: int = Field(3, ge=1, description="Attempts of a job whose process dies; after the last it fails")
     job_retention_days: float = Field(7, gt=0, description="Time that finished jobs stay listed")
     idempotency_hours: float = Field(24, gt=0, description="Time that an Idempotency-Key is remembered")
+    stream_heartbeat_seconds: float = Field(
+        15, gt=0, le=60, description="Longest silence of a stream of events, then a comment is sent"
+    )
     search_timeout_seconds: float = Field(10, gt=0, description="Time limit of one search's database queries")
     write_wait_seconds: float = Field(30, gt=0, description="Longest wait for another writer of the same collection")
     open_collections: int = Field(64, ge=1, description="Collections held open at once, per process")

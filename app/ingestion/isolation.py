@@ -4,6 +4,7 @@ A child is started when it is needed, kept warm for the next document and ended 
 grown, or has read many documents. It gets no settings, no keys and no sockets of this process.
 """
 
+import json
 import logging
 import os
 import select
@@ -16,7 +17,7 @@ from typing import BinaryIO, cast
 
 from app.errors import DamagedDocument, DocumentLimitExceeded, FootnoteError, Unavailable
 from app.ingestion.port import LoadLimits, Prepared, PrepareRequest
-from app.ingestion.transfer import DEFECT, HEADER, LARGEST_FRAME, Frame, Receiver, request_frame
+from app.ingestion.transfer import DEFECT, HEADER, LARGEST_FRAME, PAGES_ALLOWED, Frame, Receiver, request_frame
 
 IDLE_SECONDS = 15.0
 MAX_DOCUMENTS = 200
@@ -189,12 +190,19 @@ class _Child:
 
     def prepare(self, request: PrepareRequest) -> Prepared:
         """Send one request and receive its answer."""
-        deadline = time.monotonic() + request.limits.parse_timeout_seconds
+        began = time.monotonic()
+        deadline = began + request.limits.parse_timeout_seconds
         self.documents += 1
         self._send(request_frame(request))
         receiver = Receiver()
         while True:
             kind, payload = self._receive(deadline)
+            if kind == PAGES_ALLOWED:
+                pages_allowed = min(int(json.loads(payload)), request.limits.max_pages)
+                deadline = (
+                    began + request.limits.parse_timeout_seconds + pages_allowed * request.limits.ocr_page_seconds
+                )
+                continue
             if kind == DEFECT:
                 logger.error("a loader failed", extra={"where": payload.decode("utf-8", "replace")})
                 raise DamagedDocument("the parser failed on this file", hint="open it in its program and save it anew")

@@ -4,6 +4,7 @@ It runs with a limit of memory and processor time, and ends when the process tha
 """
 
 import io
+import json
 import logging
 import os
 import queue
@@ -14,9 +15,10 @@ import traceback
 from pathlib import Path
 
 from app.errors import DocumentLimitExceeded, FootnoteError
+from app.ingestion.loaders import ocr
 from app.ingestion.port import LoadLimits
 from app.ingestion.prepare import prepare
-from app.ingestion.transfer import DEFECT, HEADER, Frame, failure_frame, read_request, result_frames
+from app.ingestion.transfer import DEFECT, HEADER, PAGES_ALLOWED, Frame, failure_frame, read_request, result_frames
 
 _NICENESS = 5
 _STATM = Path("/proc/self/statm")
@@ -47,8 +49,15 @@ def _read_requests(requests: "queue.SimpleQueue[bytes]") -> None:
 def _answer(payload: bytes, answers: io.BufferedWriter, address_space: int) -> None:
     request = read_request(payload)
     _limit(request.limits, address_space)
+
+    def allow_pages(pages: int) -> None:
+        # Processor time is counted in each of its threads.
+        _limit_time(request.limits.parse_timeout_seconds + pages * request.limits.ocr_page_seconds * ocr.THREADS)
+        _write(answers, (PAGES_ALLOWED, json.dumps(pages).encode()))
+        answers.flush()
+
     try:
-        for frame in result_frames(prepare(request), _memory()[1]):
+        for frame in result_frames(prepare(request, allow_pages), _memory()[1]):
             _write(answers, frame)
     except FootnoteError as error:
         _write(answers, failure_frame(error))
@@ -84,10 +93,15 @@ def _limit(limits: LoadLimits, address_space: int) -> None:
     if address_space:
         _, most_memory = resource.getrlimit(resource.RLIMIT_AS)
         resource.setrlimit(resource.RLIMIT_AS, (address_space + limits.parse_memory_bytes, most_memory))
+    _limit_time(limits.parse_timeout_seconds)
+
+
+def _limit_time(seconds: float) -> None:
+    """Limit the processor time from now on; the other side limits the time on the clock."""
     used = resource.getrusage(resource.RUSAGE_SELF)
-    seconds = int(used.ru_utime + used.ru_stime + limits.parse_timeout_seconds) + 2
+    total = int(used.ru_utime + used.ru_stime + seconds) + 2
     _, most_seconds = resource.getrlimit(resource.RLIMIT_CPU)
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, most_seconds))
+    resource.setrlimit(resource.RLIMIT_CPU, (total, most_seconds))
 
 
 def _memory() -> tuple[int, int]:

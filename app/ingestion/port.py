@@ -18,6 +18,11 @@ class LoadLimits:
     max_chunks: int
     parse_timeout_seconds: float
     parse_memory_bytes: int
+    ocr_page_seconds: float = 20.0
+
+
+def allow_nothing(_: int) -> None:
+    """Leave the time limit as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +35,8 @@ class Source:
     filename: str | None
     password: str | None
     limits: LoadLimits
+    allow_pages: Callable[[int], None] = allow_nothing
+    """Say how many pages must be recognised: each adds `limits.ocr_page_seconds` to the time that parsing may take."""
 
 
 class Loader(Protocol):

@@ -1,5 +1,6 @@
 """Make a file ready for embedding: detect, load, cut, contextualize. Runs in the process that parses."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 
@@ -8,18 +9,21 @@ from app.errors import UnsupportedMediaType
 from app.inference.token_counter import load_token_counter
 from app.ingestion.cut import cut
 from app.ingestion.detection import READ, detect
-from app.ingestion.port import Prepared, PrepareRequest, Source
+from app.ingestion.port import Prepared, PrepareRequest, Source, allow_nothing
 from app.ingestion.registry import LOADERS
 from app.telemetry import StageTimer
 
 _token_counter = lru_cache(maxsize=4)(load_token_counter)
 
 
-def prepare(request: PrepareRequest) -> Prepared:
-    """Return a document's text and its chunks; raises the error that says why there are none."""
+def prepare(request: PrepareRequest, allow_pages: Callable[[int], None] = allow_nothing) -> Prepared:
+    """Return a document's text and its chunks; raises the error that says why there are none.
+
+    `allow_pages` is called with the number of pages that take the time of recognition.
+    """
     timer = StageTimer()
     with timer.stage("load"):
-        extraction = load(request)
+        extraction = load(request, allow_pages)
     with timer.stage("chunk"):
         chunks = cut(
             extraction,
@@ -33,7 +37,7 @@ def prepare(request: PrepareRequest) -> Prepared:
     return Prepared(extraction, chunks, {stage: timings[stage] for stage in ("load", "chunk")})
 
 
-def load(request: PrepareRequest) -> Extraction:
+def load(request: PrepareRequest, allow_pages: Callable[[int], None] = allow_nothing) -> Extraction:
     """Return what the loader for the file's kind makes of it, with a notice where its name says another kind."""
     detected = detect(request.path, request.filename, request.declared)
     loader = LOADERS.get(detected.media_type)
@@ -46,6 +50,7 @@ def load(request: PrepareRequest) -> Extraction:
         filename=request.filename,
         password=request.password,
         limits=request.limits,
+        allow_pages=allow_pages,
     )
     extraction = loader(source)
     return replace(extraction, warnings=(*detected.notices, *extraction.warnings))

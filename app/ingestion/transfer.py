@@ -20,6 +20,8 @@ from app.ingestion.port import LoadLimits, Prepared, PrepareRequest
 HEADER = struct.Struct(">cI")
 """A frame's kind and the length of its payload in bytes."""
 REQUEST, TEXT, PAGES, HEADINGS, CHUNKS, EXTRACTION, FAILURE, DEFECT = b"R", b"T", b"P", b"H", b"C", b"E", b"F", b"D"
+PAGES_ALLOWED = b"A"
+"""A frame that comes before a result: how many pages must be recognised, which takes longer than parsing."""
 LARGEST_FRAME = 16_000_000
 _CHARACTERS_IN_A_FRAME = 200_000
 _ROWS_IN_A_FRAME = 200

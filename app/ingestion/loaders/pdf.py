@@ -6,7 +6,7 @@ import time
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
@@ -17,10 +17,12 @@ import pypdfium2.raw as pdfium_c
 
 from app.domain import Extraction, Heading, Notice, Page
 from app.errors import DamagedDocument, DocumentLimitExceeded, NoExtractableText, PasswordRequired
+from app.ingestion.loaders import ocr
 from app.ingestion.loaders.canonical import Assembly, canonical, on_one_line
+from app.ingestion.loaders.ocr_pages import recognise_pages, unread_pages
 from app.ingestion.loaders.pdf_fonts import install_stand_in
 from app.ingestion.loaders.pdf_forms import dynamic_form_text, page_with_fields
-from app.ingestion.port import Source
+from app.ingestion.port import LoadLimits, Source
 
 MEDIA_TYPES = ("application/pdf",)
 
@@ -54,8 +56,9 @@ def load(source: Source) -> Extraction:
 @dataclass(frozen=True, slots=True)
 class _PageText:
     text: str
-    parser: Literal["pdfium", "pypdf"]
+    parser: Literal["pdfium", "pypdf", "ocr"]
     images: int
+    confidence: float | None = None
 
 
 class _Fallback:
@@ -137,10 +140,14 @@ def _read(document: Any, source: Source) -> Extraction:
     if len(document) == 0:
         raise DamagedDocument("the PDF has no pages")
     pages = list(_page_texts(document, _Fallback(source)))
+    unread = unread_pages(document, [page.text for page in pages])
+    for index, found in recognise_pages(document, unread, source):
+        if len(found.text) > len(pages[index].text):
+            pages[index] = replace(pages[index], text=found.text, parser="ocr", confidence=found.confidence)
     form = dynamic_form_text(document)
     empty = [number for number, page in enumerate(pages, 1) if not page.text]
     if len(empty) == len(pages) and not form:
-        raise _no_text(pages)
+        raise _no_text(pages, source.limits)
     assembly = Assembly(source.limits.max_characters)
     places = []
     for number, page in enumerate(pages, 1):
@@ -151,7 +158,7 @@ def _read(document: Any, source: Source) -> Extraction:
     text = assembly.text()
     return Extraction(
         text=text,
-        parser="pypdf" if all(page.parser == "pypdf" for page in pages) else "pdfium",
+        parser=next(iter({page.parser for page in pages})) if len({page.parser for page in pages}) == 1 else "pdfium",
         media_type=source.media_type,
         source_type="pdf",
         title=_title(document),
@@ -206,7 +213,7 @@ def _cleaned(text: str) -> str:
     return _COLUMN_OF_LETTERS.sub(lambda column: re.sub(r"\s+", "", column.group()) + "\n", text).strip("\n")
 
 
-def _no_text(pages: list[_PageText]) -> NoExtractableText:
+def _no_text(pages: list[_PageText], limits: LoadLimits) -> NoExtractableText:
     report = {
         "parser": "pdfium",
         "pages": len(pages),
@@ -220,7 +227,7 @@ def _no_text(pages: list[_PageText]) -> NoExtractableText:
     what = "holds only images" if any(page.images for page in pages) else "holds no text"
     return NoExtractableText(
         f"none of the PDF's pages has text ({len(pages)} in all): it {what}",
-        hint="recognise its text with an OCR program first",
+        hint=ocr.hint_for_scans(limits),
         extra={"report": report},
     )
 
@@ -233,7 +240,8 @@ def _pages_without_text(empty: list[int]) -> tuple[Notice, ...]:
 
 def _details(pages: list[_PageText]) -> dict[str, Any]:
     by_pypdf = [number for number, page in enumerate(pages, 1) if page.parser == "pypdf"]
-    return {"pages_by_pypdf": by_pypdf} if by_pypdf else {}
+    recognised = {number: page.confidence for number, page in enumerate(pages, 1) if page.confidence is not None}
+    return ({"pages_by_pypdf": by_pypdf} if by_pypdf else {}) | ocr.report(recognised)
 
 
 def _title(document: Any) -> str | None:
