@@ -1,25 +1,24 @@
-"""Write and read chunks with their vectors."""
+"""Read chunks and their vectors."""
 
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from sqlalchemy import Connection, Row, bindparam, delete, insert, select
+from sqlalchemy import Connection, Row, Select, bindparam, select
 
-from app.domain import Chunk, indexed_text
-from app.stores.changes import advance, log
-from app.stores.expressions import gathered, numbers, one_of, stored_vector
-from app.stores.port import FoundChunk, IndexedChunk, Keys
-from app.stores.schema import chunks, documents, vectors
+from app.domain import ChunkKind, indexed_text
+from app.stores.expressions import gathered, numbers, one_of
+from app.stores.fields import SOURCES
+from app.stores.port import FoundChunk, IndexedChunk, Keys, VectorField
+from app.stores.schema import chunks, documents
 from app.stores.vectors import loaded_vector
-
-_ROWS_AT_ONCE = 1000
 
 _FOUND = select(
     chunks.c.key,
+    chunks.c.kind,
     chunks.c.text,
+    chunks.c.context,
     chunks.c.start,
     chunks.c.end,
     chunks.c.ordinal,
@@ -27,46 +26,40 @@ _FOUND = select(
     chunks.c.page_start,
     chunks.c.page_end,
     chunks.c.heading_path,
+    chunks.c.parent_key,
     documents.c.id,
     documents.c.title,
     documents.c.metadata,
 ).join(documents)
-_INDEXED = select(chunks.c.key, chunks.c.document_key, chunks.c.context, chunks.c.text, vectors.c.vector).join(vectors)
-
-
 _FOUND_BY_KEY = _FOUND.where(one_of(chunks.c.key, "chunk_keys"))
-_INDEXED_BY_KEY = _INDEXED.where(one_of(chunks.c.key, "chunk_keys")).order_by(chunks.c.key)
-_INDEXED_AFTER = _INDEXED.where(chunks.c.key > bindparam("after")).order_by(chunks.c.key).limit(bindparam("limit"))
+_PARENT_KEYS = select(chunks.c.key, chunks.c.parent_key).where(
+    one_of(chunks.c.key, "chunk_keys"), chunks.c.parent_key.is_not(None)
+)
+
+_CHILD_KEYS = (
+    select(chunks.c.key, chunks.c.parent_key)
+    .where(one_of(chunks.c.parent_key, "parent_keys"))
+    .order_by(chunks.c.ordinal)
+)
+
+
+def _indexed(field: VectorField) -> Select[int, int, str, str, bytes]:
+    source = SOURCES[field]
+    rows = source.rows.join(chunks, chunks.c.key == source.key)
+    wanted = select(chunks.c.key, chunks.c.document_key, chunks.c.context, chunks.c.text, source.vector.label("vector"))
+    return wanted.select_from(rows).order_by(chunks.c.key)
+
+
+_INDEXED_BY_KEY = {field: _indexed(field).where(one_of(chunks.c.key, "chunk_keys")) for field in SOURCES}
+_INDEXED_AFTER = {
+    field: _indexed(field).where(chunks.c.key > bindparam("after")).limit(bindparam("limit")) for field in SOURCES
+}
+_KEYS = {field: select(gathered(source.key)).select_from(source.rows) for field, source in SOURCES.items()}
 
 
 def chunk_id(chunk_key: int) -> str:
     """Return the public id of a chunk: as stable as its key, and used once in its collection."""
     return f"c{chunk_key}"
-
-
-def replace_chunks(
-    connection: Connection,
-    document_key: int,
-    fresh: Sequence[Chunk],
-    fresh_vectors: NDArray[np.float32],
-    text_hashes: Sequence[bytes],
-) -> None:
-    """Put a document's chunks in the place of those it had, and log what an index must do.
-
-    A chunk whose indexed text and vector were there before keeps its key, so no index hears of it.
-    """
-    kept, gone = _match(connection, document_key, fresh_vectors, text_hashes)
-    connection.execute(delete(chunks).where(chunks.c.document_key == document_key))
-    keys = _assign_keys(connection, kept, len(fresh))
-    for first in range(0, len(fresh), _ROWS_AT_ONCE):
-        some = range(first, min(first + _ROWS_AT_ONCE, len(fresh)))
-        connection.execute(insert(chunks), [_chunk_row(keys[i], document_key, fresh[i]) for i in some])
-        rows = [
-            {"chunk_key": keys[i], "text_hash": text_hashes[i], "vector": stored_vector(fresh_vectors[i])} for i in some
-        ]
-        connection.execute(insert(vectors), rows)
-    log(connection, gone, "delete")
-    log(connection, (key for place, key in enumerate(keys) if place not in kept), "upsert")
 
 
 def found_chunks(connection: Connection, chunk_keys: Sequence[int]) -> list[FoundChunk]:
@@ -75,69 +68,45 @@ def found_chunks(connection: Connection, chunk_keys: Sequence[int]) -> list[Foun
     return [_found(by_key[key]) for key in chunk_keys if key in by_key]
 
 
-def document_chunks(connection: Connection, document_id: str, limit: int, after: int | None) -> list[FoundChunk]:
-    """Return a document's chunks by ordinal, those after ordinal `after`."""
-    wanted = _FOUND.where(documents.c.id == document_id).order_by(chunks.c.ordinal).limit(limit)
+def parents_of(connection: Connection, chunk_keys: Sequence[int]) -> dict[int, FoundChunk]:
+    """Return the parent of each of the chunks that has one, by the chunk's key."""
+    parent_by_key = {row.key: row.parent_key for row in connection.execute(_PARENT_KEYS, {"chunk_keys": chunk_keys})}
+    wanted = list(dict.fromkeys(parent_by_key.values()))
+    parents = {parent.chunk_key: parent for parent in found_chunks(connection, wanted)}
+    return {key: parents[parent_key] for key, parent_key in parent_by_key.items() if parent_key in parents}
+
+
+def children_of(connection: Connection, parent_keys: Sequence[int]) -> dict[int, list[int]]:
+    """Return the keys of each parent's children in the order of the text, by the parent's key."""
+    children: dict[int, list[int]] = defaultdict(list)
+    for row in connection.execute(_CHILD_KEYS, {"parent_keys": parent_keys}):
+        children[row.parent_key].append(row.key)
+    return dict(children)
+
+
+def document_chunks(
+    connection: Connection, document_id: str, limit: int, after: int | None, kind: ChunkKind
+) -> list[FoundChunk]:
+    """Return a document's chunks of one kind by ordinal, those after ordinal `after`."""
+    wanted = _FOUND.where(documents.c.id == document_id, chunks.c.kind == kind).order_by(chunks.c.ordinal).limit(limit)
     if after is not None:
         wanted = wanted.where(chunks.c.ordinal > after)
     return [_found(row) for row in connection.execute(wanted)]
 
 
-def indexed_chunks(connection: Connection, chunk_keys: Sequence[int]) -> list[IndexedChunk]:
-    """Return what an index needs of those of the chunks that exist, by key."""
-    return _indexed(connection.execute(_INDEXED_BY_KEY, {"chunk_keys": chunk_keys}))
+def indexed_chunks(connection: Connection, chunk_keys: Sequence[int], field: VectorField) -> list[IndexedChunk]:
+    """Return what an index of the field needs of those of the chunks that it holds, by key."""
+    return _as_indexed(connection.execute(_INDEXED_BY_KEY[field], {"chunk_keys": chunk_keys}))
 
 
-def all_chunks(connection: Connection, after: int, limit: int) -> list[IndexedChunk]:
-    """Return chunks by key, those after key `after`."""
-    return _indexed(connection.execute(_INDEXED_AFTER, {"after": after, "limit": limit}))
+def all_chunks(connection: Connection, after: int, limit: int, field: VectorField) -> list[IndexedChunk]:
+    """Return the field's chunks by key, those after key `after`."""
+    return _as_indexed(connection.execute(_INDEXED_AFTER[field], {"after": after, "limit": limit}))
 
 
-def chunk_keys(connection: Connection) -> Keys:
-    """Return every chunk's key, sorted."""
-    return np.sort(numbers(connection.scalar(select(gathered(chunks.c.key))), np.int64))
-
-
-def _match(
-    connection: Connection, document_key: int, fresh_vectors: NDArray[np.float32], text_hashes: Sequence[bytes]
-) -> tuple[dict[int, int], list[int]]:
-    """Return the keys that fresh chunks keep, by their place, and the keys that go."""
-    places: dict[bytes, deque[int]] = defaultdict(deque)
-    for place, fresh_hash in enumerate(text_hashes):
-        places[fresh_hash].append(place)
-    kept: dict[int, int] = {}
-    gone: list[int] = []
-    present = select(vectors).join(chunks).where(chunks.c.document_key == document_key).order_by(chunks.c.ordinal)
-    for row in connection.execute(present):
-        same_text = places.get(row.text_hash)
-        if same_text and row.vector == stored_vector(fresh_vectors[same_text[0]]):
-            kept[same_text.popleft()] = row.chunk_key
-        else:
-            gone.append(row.chunk_key)
-    return kept, gone
-
-
-def _assign_keys(connection: Connection, kept: dict[int, int], count: int) -> list[int]:
-    new = count - len(kept)
-    unused = iter(range(advance(connection, "chunk_key", by=new) - new + 1, 2**63))
-    return [kept[place] if place in kept else next(unused) for place in range(count)]
-
-
-def _chunk_row(key: int, document_key: int, chunk: Chunk) -> dict[str, Any]:
-    return {
-        "key": key,
-        "document_key": document_key,
-        "ordinal": chunk.ordinal,
-        "start": chunk.start,
-        "end": chunk.end,
-        "text": chunk.text,
-        "context": chunk.context,
-        "heading_path": list(chunk.heading_path),
-        "page_start": chunk.page_start,
-        "page_end": chunk.page_end,
-        "kind": chunk.kind,
-        "token_count": chunk.token_count,
-    }
+def chunk_keys(connection: Connection, field: VectorField) -> Keys:
+    """Return the key of every chunk of the field, sorted."""
+    return np.sort(numbers(connection.scalar(_KEYS[field]), np.int64))
 
 
 def _found(row: Row[*tuple[Any, ...]]) -> FoundChunk:
@@ -155,10 +124,13 @@ def _found(row: Row[*tuple[Any, ...]]) -> FoundChunk:
         page_start=row.page_start,
         page_end=row.page_end,
         heading_path=tuple(row.heading_path),
+        kind=row.kind,
+        context=row.context,
+        parent_key=row.parent_key,
     )
 
 
-def _indexed(rows: Iterable[Row[*tuple[Any, ...]]]) -> list[IndexedChunk]:
+def _as_indexed(rows: Iterable[Row[*tuple[Any, ...]]]) -> list[IndexedChunk]:
     return [
         IndexedChunk(row.key, row.document_key, indexed_text(row.context, row.text), loaded_vector(row.vector))
         for row in rows

@@ -117,7 +117,7 @@ def write_version(connection: Connection, prepared: PreparedDocument, now: datet
         "media_type": prepared.media_type,
         "filename": prepared.filename,
         "characters": len(prepared.text),
-        "chunk_count": len(prepared.chunks),
+        "chunk_count": len(prepared.children),
         "settings_hash": prepared.settings_hash,
         "extraction": dict(prepared.extraction),
     }

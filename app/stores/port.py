@@ -7,20 +7,29 @@ change log that every index follows.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain import Chunk, Document, EmbeddingSpace, Filter, Metadata, Notice, Page
+from app.domain import Chunk, ChunkKind, Document, EmbeddingSpace, Filter, Metadata, Notice, Page, text_hash
 
 Keys = NDArray[np.int64]
 """Chunk keys or document keys: integers that the store assigns and never uses twice."""
 
+VectorField: TypeAlias = Literal["context", "content", "parent"]
+"""What a vector stands for: a child's text with its context, which every child has; its clean text alone; or a parent.
+
+The vectors of `content` and `parent` are written where indexing is `enhanced`. A child without one of its clean text
+stands in that field by its text with context; a parent without one is not in its field.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class PreparedDocument:
-    """Everything that `replace_document` writes; `vectors` is float32, one row per chunk.
+    """Everything that `replace_document` writes; `vectors` is float32, one row per child, of its indexed text.
+
+    `content_vectors` are those of the children's clean texts where indexing is `enhanced`, else `None`.
 
     `registration` is what `register_document` returned: the write is refused with `Cancelled` when the document was
     deleted meanwhile, also if one of the same id was made since.
@@ -43,8 +52,25 @@ class PreparedDocument:
     expires_at: datetime | None
     chunks: Sequence[Chunk]
     vectors: NDArray[np.float32]
+    content_vectors: NDArray[np.float32] | None = None
     keep_versions: int = 0
     """How many versions before this one can be brought back."""
+
+    @property
+    def children(self) -> Sequence[Chunk]:
+        """Return the chunks that searches find."""
+        return [chunk for chunk in self.chunks if chunk.kind == "child"]
+
+    @property
+    def parents(self) -> Sequence[Chunk]:
+        """Return the chunks that children are read in."""
+        return [chunk for chunk in self.chunks if chunk.kind == "parent"]
+
+    @property
+    def embedded_hashes(self) -> set[bytes]:
+        """Return the SHA-256 of every text whose vector is in this version."""
+        hashes = {child.text_hash for child in self.children}
+        return hashes if self.content_vectors is None else hashes | {text_hash(child.text) for child in self.children}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +109,9 @@ class FoundChunk:
     page_start: int | None
     page_end: int | None
     heading_path: tuple[str, ...]
+    kind: ChunkKind = "child"
+    context: str = ""
+    parent_key: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +202,7 @@ class CollectionStore(Protocol):
     def replace_document(self, prepared: PreparedDocument) -> Document:
         """Write a version in one transaction and log its changes; chunks of the old version are deleted.
 
-        Chunks whose `indexed_text` and vector stay the same may keep their key. Raises `Cancelled` for an outdated
+        Chunks whose `indexed_text` and vectors stay the same may keep their key. Raises `Cancelled` for an outdated
         registration, `StorageFull` when the disk is full.
         """
         ...
@@ -231,8 +260,8 @@ class CollectionStore(Protocol):
         """Return the ready version's page map, empty for a text without pages; raises `NotFound`."""
         ...
 
-    def chunks(self, document_id: str, *, limit: int, after: int | None) -> list[FoundChunk]:
-        """Return the document's chunks by ordinal, those after ordinal `after`."""
+    def chunks(self, document_id: str, *, limit: int, after: int | None, kind: ChunkKind = "child") -> list[FoundChunk]:
+        """Return the document's chunks of one kind by ordinal, those after ordinal `after`."""
         ...
 
     def versions(self, document_id: str) -> list[DocumentVersion]:
@@ -267,8 +296,10 @@ class CollectionStore(Protocol):
         """Return the ready documents that pass, with `type_mismatch` and `unknown_metadata_field` warnings."""
         ...
 
-    def similarities(self, vector: NDArray[np.float32], chunk_keys: Keys) -> dict[int, float]:
-        """Return the exact cosine of each chunk that still exists."""
+    def similarities(
+        self, vector: NDArray[np.float32], chunk_keys: Keys, field: VectorField = "context"
+    ) -> dict[int, float]:
+        """Return the exact cosine of each chunk that is still in the field."""
         ...
 
     def nearest(self, vector: NDArray[np.float32], limit: int, scope: Scope) -> list[tuple[int, float]]:
@@ -277,6 +308,14 @@ class CollectionStore(Protocol):
 
     def found_chunks(self, chunk_keys: Sequence[int]) -> list[FoundChunk]:
         """Return the chunks that still exist, in the order asked."""
+        ...
+
+    def parents_of(self, chunk_keys: Sequence[int]) -> dict[int, FoundChunk]:
+        """Return the parent of each chunk that has one, by the chunk's key."""
+        ...
+
+    def children_of(self, parent_keys: Sequence[int]) -> dict[int, list[int]]:
+        """Return the keys of each parent's children in the order of the text, by the parent's key."""
         ...
 
     # --- what an index follows ---
@@ -293,16 +332,20 @@ class CollectionStore(Protocol):
         """Return the log's lines after a revision, oldest first."""
         ...
 
-    def indexed_chunks(self, chunk_keys: Sequence[int]) -> list[IndexedChunk]:
-        """Return what an index needs of those of the chunks that still exist."""
+    def vector_fields(self) -> frozenset[VectorField]:
+        """Return the fields beside `context` that hold vectors of their own."""
         ...
 
-    def all_chunks(self, after: int, limit: int) -> list[IndexedChunk]:
-        """Return chunks by key, those after key `after`, for a rebuild."""
+    def indexed_chunks(self, chunk_keys: Sequence[int], field: VectorField = "context") -> list[IndexedChunk]:
+        """Return what an index of the field needs of those of the chunks that are still in it."""
         ...
 
-    def chunk_keys(self) -> Keys:
-        """Return every live chunk's key, sorted."""
+    def all_chunks(self, after: int, limit: int, field: VectorField = "context") -> list[IndexedChunk]:
+        """Return the field's chunks by key, those after key `after`, for a rebuild."""
+        ...
+
+    def chunk_keys(self, field: VectorField = "context") -> Keys:
+        """Return the key of every chunk of the field, sorted."""
         ...
 
     # --- the whole ---

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain import Document, DocumentState, EmbeddingSpace, Filter, Metadata, Page
+from app.domain import ChunkKind, Document, DocumentState, EmbeddingSpace, Filter, Metadata, Page
 from app.settings import Settings
 from app.stores import changes, chunks, documents, listing, scopes, texts, verification, versions
 from app.stores.column_types import utc_now
@@ -26,7 +26,9 @@ from app.stores.port import (
     PreparedDocument,
     Scope,
     StoreStats,
+    VectorField,
 )
+from app.stores.replacing import replace_chunks
 from app.stores.vectors import (
     drop_staged,
     fix_space,
@@ -35,6 +37,7 @@ from app.stores.vectors import (
     similarities,
     stage_vectors,
     stored_space,
+    vector_fields,
 )
 
 DATABASE_NAME = "collection.db"
@@ -87,14 +90,13 @@ class SqliteStore:
 
     def replace_document(self, prepared: PreparedDocument) -> Document:
         """Write a version in one transaction and log its changes."""
-        hashes = [chunk.text_hash for chunk in prepared.chunks]
         with self._database.writing() as connection:
             if prepared.keep_versions:
-                versions.keep_vectors(connection, prepared.registration, hashes)
+                versions.keep_vectors(connection, prepared.registration, prepared.embedded_hashes)
             key = documents.write_version(connection, prepared, utc_now())
             texts.write_text(connection, key, prepared.text)
             texts.write_pages(connection, key, prepared.pages)
-            chunks.replace_chunks(connection, key, prepared.chunks, prepared.vectors, hashes)
+            replace_chunks(connection, key, prepared)
             versions.forget(connection, prepared.keep_versions, key)
             return documents.existing(connection, prepared.id)
 
@@ -159,10 +161,10 @@ class SqliteStore:
         with self._database.reading(snapshot=True) as connection:
             return texts.read_pages(connection, documents.key_of_ready(connection, document_id))
 
-    def chunks(self, document_id: str, *, limit: int, after: int | None) -> list[FoundChunk]:
-        """Return the document's chunks by ordinal, those after ordinal `after`."""
+    def chunks(self, document_id: str, *, limit: int, after: int | None, kind: ChunkKind = "child") -> list[FoundChunk]:
+        """Return the document's chunks of one kind by ordinal, those after ordinal `after`."""
         with self._database.reading() as connection:
-            return chunks.document_chunks(connection, document_id, limit, after)
+            return chunks.document_chunks(connection, document_id, limit, after, kind)
 
     def versions(self, document_id: str) -> list[DocumentVersion]:
         """Return the history, newest first."""
@@ -213,10 +215,12 @@ class SqliteStore:
             version = changes.counted(connection, "scope")
             return self._scopes.get(version, wanted, partial(scopes.resolve, connection, wanted))
 
-    def similarities(self, vector: NDArray[np.float32], chunk_keys: Keys) -> dict[int, float]:
-        """Return the exact cosine of each chunk that still exists."""
+    def similarities(
+        self, vector: NDArray[np.float32], chunk_keys: Keys, field: VectorField = "context"
+    ) -> dict[int, float]:
+        """Return the exact cosine of each chunk that is still in the field."""
         with self._database.reading() as connection:
-            return similarities(connection, vector, chunk_keys)
+            return similarities(connection, vector, chunk_keys, field)
 
     def nearest(self, vector: NDArray[np.float32], limit: int, scope: Scope) -> list[tuple[int, float]]:
         """Return `(chunk_key, cosine)` of the exact nearest, best first."""
@@ -227,6 +231,16 @@ class SqliteStore:
         """Return the chunks that still exist, in the order asked."""
         with self._database.reading() as connection:
             return chunks.found_chunks(connection, chunk_keys)
+
+    def parents_of(self, chunk_keys: Sequence[int]) -> dict[int, FoundChunk]:
+        """Return the parent of each chunk that has one, by the chunk's key."""
+        with self._database.reading(snapshot=True) as connection:
+            return chunks.parents_of(connection, chunk_keys)
+
+    def children_of(self, parent_keys: Sequence[int]) -> dict[int, list[int]]:
+        """Return the keys of each parent's children in the order of the text, by the parent's key."""
+        with self._database.reading() as connection:
+            return chunks.children_of(connection, parent_keys)
 
     # --- what an index follows ---
 
@@ -245,20 +259,25 @@ class SqliteStore:
         with self._database.reading(limited=False) as connection:
             return changes.changes_after(connection, after, limit)
 
-    def indexed_chunks(self, chunk_keys: Sequence[int]) -> list[IndexedChunk]:
-        """Return what an index needs of those of the chunks that still exist."""
-        with self._database.reading(limited=False) as connection:
-            return chunks.indexed_chunks(connection, chunk_keys)
+    def vector_fields(self) -> frozenset[VectorField]:
+        """Return the fields beside `context` that hold vectors of their own."""
+        with self._database.reading() as connection:
+            return vector_fields(connection)
 
-    def all_chunks(self, after: int, limit: int) -> list[IndexedChunk]:
-        """Return chunks by key, those after key `after`."""
+    def indexed_chunks(self, chunk_keys: Sequence[int], field: VectorField = "context") -> list[IndexedChunk]:
+        """Return what an index of the field needs of those of the chunks that are still in it."""
         with self._database.reading(limited=False) as connection:
-            return chunks.all_chunks(connection, after, limit)
+            return chunks.indexed_chunks(connection, chunk_keys, field)
 
-    def chunk_keys(self) -> Keys:
-        """Return every live chunk's key, sorted."""
+    def all_chunks(self, after: int, limit: int, field: VectorField = "context") -> list[IndexedChunk]:
+        """Return the field's chunks by key, those after key `after`."""
         with self._database.reading(limited=False) as connection:
-            return chunks.chunk_keys(connection)
+            return chunks.all_chunks(connection, after, limit, field)
+
+    def chunk_keys(self, field: VectorField = "context") -> Keys:
+        """Return the key of every chunk of the field, sorted."""
+        with self._database.reading(limited=False) as connection:
+            return chunks.chunk_keys(connection, field)
 
     # --- the whole ---
 

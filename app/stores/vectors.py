@@ -8,17 +8,30 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, union_all
 
 from app.domain import EmbeddingSpace, require_same_space
 from app.stores.expressions import cosine_distance, gathered, insert_or_skip, numbers, one_of, stored_vector
-from app.stores.port import Keys
-from app.stores.schema import chunks, content_vectors, embedding_space, kept_vectors, staged_vectors, vectors
+from app.stores.fields import SOURCES
+from app.stores.port import Keys, VectorField
+from app.stores.schema import (
+    chunks,
+    content_vectors,
+    embedding_space,
+    kept_vectors,
+    parent_vectors,
+    staged_vectors,
+    vectors,
+)
 
 HASHES_AT_ONCE = 500
 
 # Statements of a search are built once: to build one takes longer than to run it.
 _SPACE = select(embedding_space)
+_FIELDS = select(select(content_vectors.c.chunk_key).exists(), select(parent_vectors.c.chunk_key).exists())
 _DISTANCE = cosine_distance(vectors.c.vector, "vector").label("distance")
-_DISTANCES = select(gathered(vectors.c.chunk_key), gathered(_DISTANCE.element)).where(
-    one_of(vectors.c.chunk_key, "chunk_keys")
-)
+_DISTANCES = {
+    field: select(gathered(source.key), gathered(cosine_distance(source.vector, "vector")))
+    .select_from(source.rows)
+    .where(one_of(source.key, "chunk_keys"))
+    for field, source in SOURCES.items()
+}
 _RANKED = select(vectors.c.chunk_key, _DISTANCE).order_by(_DISTANCE, vectors.c.chunk_key).limit(bindparam("limit"))
 _RANKED_IN_SCOPE = _RANKED.join(chunks).where(one_of(chunks.c.document_key, "document_keys"))
 
@@ -26,6 +39,20 @@ _RANKED_IN_SCOPE = _RANKED.join(chunks).where(one_of(chunks.c.document_key, "doc
 def loaded_vector(stored: bytes) -> NDArray[np.float32]:
     """Return a stored vector; read-only."""
     return np.frombuffer(stored, "<f4")
+
+
+def parent_vector(children: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the direction between unit vectors (float32, one row each), as a unit vector where there is one."""
+    middle: NDArray[np.float32] = children.mean(axis=0, dtype=np.float32)
+    length = np.float32(np.linalg.norm(middle))
+    return middle / length if length else middle
+
+
+def vector_fields(connection: Connection) -> frozenset[VectorField]:
+    """Return the fields beside `context` that hold vectors of their own."""
+    has_content, has_parents = connection.execute(_FIELDS).one()
+    fields: dict[VectorField, bool] = {"content": has_content, "parent": has_parents}
+    return frozenset(field for field, is_held in fields.items() if is_held)
 
 
 def known_vectors(connection: Connection, text_hashes: Sequence[bytes]) -> dict[bytes, NDArray[np.float32]]:
@@ -57,10 +84,12 @@ def drop_staged(connection: Connection, job_id: str) -> None:
     connection.execute(delete(staged_vectors).where(staged_vectors.c.job_id == job_id))
 
 
-def similarities(connection: Connection, vector: NDArray[np.float32], chunk_keys: Keys) -> dict[int, float]:
-    """Return the exact cosine of each of the chunks that exists."""
+def similarities(
+    connection: Connection, vector: NDArray[np.float32], chunk_keys: Keys, field: VectorField
+) -> dict[int, float]:
+    """Return the exact cosine of each of the chunks that is in the field."""
     keys, distances = connection.execute(
-        _DISTANCES, {"vector": stored_vector(vector), "chunk_keys": chunk_keys.tolist()}
+        _DISTANCES[field], {"vector": stored_vector(vector), "chunk_keys": chunk_keys.tolist()}
     ).one()
     return dict(zip(numbers(keys, np.int64).tolist(), (1 - numbers(distances, np.float64)).tolist(), strict=True))
 

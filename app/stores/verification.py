@@ -11,7 +11,16 @@ from app.stores.attributes import Attribute
 from app.stores.changes import oldest_revision
 from app.stores.chunks import chunk_id
 from app.stores.documents import attributes_of
-from app.stores.schema import attributes, changes, chunks, documents, texts, vectors
+from app.stores.schema import (
+    attributes,
+    changes,
+    chunks,
+    content_vectors,
+    documents,
+    parent_vectors,
+    texts,
+    vectors,
+)
 from app.stores.texts import SEGMENT_CHARACTERS, read_text
 
 Difference = dict[str, Any]
@@ -28,6 +37,7 @@ _CHARACTERS = (
 _BEGINNINGS = select(texts.c.document_key, texts.c.text).where(
     texts.c.document_key.between(_FIRST, _LAST), texts.c.start == 0
 )
+_parent = chunks.alias("parent")
 _CHUNKS = (
     select(
         chunks.c.document_key,
@@ -36,10 +46,16 @@ _CHUNKS = (
         chunks.c.end,
         chunks.c.text,
         chunks.c.context,
+        chunks.c.kind,
+        chunks.c.parent_key,
         vectors.c.text_hash,
         func.length(vectors.c.vector).label("bytes"),
+        content_vectors.c.text_hash.label("content_hash"),
+        _parent.c.document_key.label("parent_document"),
     )
-    .outerjoin(vectors)
+    .outerjoin(vectors, vectors.c.chunk_key == chunks.c.key)
+    .outerjoin(content_vectors, content_vectors.c.chunk_key == chunks.c.key)
+    .outerjoin(_parent, (_parent.c.key == chunks.c.parent_key) & (_parent.c.kind == "parent"))
     .where(chunks.c.document_key.between(_FIRST, _LAST))
     .order_by(chunks.c.document_key, chunks.c.ordinal)
 )
@@ -61,6 +77,9 @@ def log_differences(connection: Connection) -> list[Difference]:
     denied = told.c.operation == "delete"
     # A log that lost its oldest lines is silent about old chunks.
     unheard = unheard.where(denied | told.c.operation.is_(None) if oldest_revision(connection) == 0 else denied)
+    # No index holds a parent without a vector.
+    unheard = unheard.outerjoin(parent_vectors, parent_vectors.c.chunk_key == chunks.c.key)
+    unheard = unheard.where((chunks.c.kind == "child") | parent_vectors.c.chunk_key.is_not(None))
     return [
         *(_difference("change_log", "the log misses a delete", key=key) for key in connection.scalars(lost)),
         *(_difference("change_log", "the log misses an upsert", key=key) for key in connection.scalars(unheard)),
@@ -108,15 +127,24 @@ def _chunk_differences(connection: Connection, rows: Sequence[Any], some: Mappin
     counts = dict.fromkeys(ids, 0)
     for chunk in connection.execute(_CHUNKS, some):
         document_id = ids[chunk.document_key]
-        counts[chunk.document_key] += 1
+        counts[chunk.document_key] += chunk.kind == "child"
         if chunk.text != windows[chunk.document_key].piece(chunk.start, chunk.end):
             yield _difference("chunk_text", "the chunk is not text[start:end]", document_id, chunk.key)
-        if chunk.text_hash != text_hash(indexed_text(chunk.context, chunk.text)) or not chunk.bytes:
-            yield _difference("vector", "the chunk has no vector of its text", document_id, chunk.key)
+        if chunk.kind == "child":
+            yield from (_difference(kind, detail, document_id, chunk.key) for kind, detail in _faults_of_child(chunk))
     for row in rows:
         if counts[row.key] != row.chunk_count:
             detail = f"{row.chunk_count} chunks were written, {counts[row.key]} are there"
             yield _difference("chunks", detail, row.id)
+
+
+def _faults_of_child(chunk: Any) -> Iterator[tuple[str, str]]:
+    if chunk.text_hash != text_hash(indexed_text(chunk.context, chunk.text)) or not chunk.bytes:
+        yield "vector", "the chunk has no vector of its text"
+    if chunk.content_hash is not None and chunk.content_hash != text_hash(chunk.text):
+        yield "vector", "the vector of the clean text is of another one"
+    if chunk.parent_key is not None and chunk.parent_document != chunk.document_key:
+        yield "parent", "the parent that the chunk names is not one of its document"
 
 
 class _Window:

@@ -1,6 +1,6 @@
 """What a document was: its history, and what is kept to bring a version back without a model."""
 
-from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 
 from sqlalchemy import Connection, delete, insert, select, update
 
@@ -37,19 +37,18 @@ def history(connection: Connection, document_id: str) -> list[DocumentVersion]:
     ]
 
 
-def keep_vectors(connection: Connection, document_key: int, fresh_hashes: Sequence[bytes]) -> None:
+def keep_vectors(connection: Connection, document_key: int, fresh_hashes: AbstractSet[bytes]) -> None:
     """Keep the vectors of the present version that the next one does not have; to be called before it is written.
 
     They stand under the last version that had them, which is forgotten after every earlier one that needs them too.
     """
     version = connection.scalar(select(documents.c.version).where(documents.c.key == document_key))
-    fresh = set(fresh_hashes)
     for table in (vectors, content_vectors):
         present = select(table.c.text_hash, table.c.vector).join(chunks, chunks.c.key == table.c.chunk_key)
         rows = {
             row.text_hash: row.vector
             for row in connection.execute(present.where(chunks.c.document_key == document_key))
-            if row.text_hash not in fresh
+            if row.text_hash not in fresh_hashes
         }
         if rows:
             connection.execute(

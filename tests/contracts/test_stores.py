@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.domain import Chunk, Condition, DocumentState, EmbeddingSpace, Notice, Operator, Page
+from app.domain import Chunk, Condition, DocumentState, EmbeddingSpace, Notice, Operator, Page, text_hash
 from app.errors import Cancelled, EmbeddingModelMismatch, NotFound, Overtaken, Unavailable
 from app.settings import Settings
 from app.stores.port import CollectionStore, PreparedDocument, Scope
@@ -360,6 +360,133 @@ def test_a_rebuild_reads_every_chunk_in_parts(store: CollectionStore) -> None:
     assert [chunk.chunk_key for chunk in read] == store.chunk_keys().tolist()
     for chunk in read:
         np.testing.assert_array_equal(chunk.vector, unit_vector(chunk.indexed_text))
+
+
+# --- parents, and vectors of more than one field ---
+
+
+def nested(store: CollectionStore, document_id: str, pieces: Sequence[str], **rest: Any) -> PreparedDocument:
+    """Prepare a document whose children stand two by two in a parent, but for a last one that stands alone."""
+    prepared = prepare(store, document_id, pieces)
+    count = len(pieces)
+    children = [
+        replace(
+            child, context=document_id, parent=count + child.ordinal // 2 if child.ordinal // 2 < count // 2 else None
+        )
+        for child in prepared.chunks
+    ]
+    pairs = [children[2 * i : 2 * i + 2] for i in range(count // 2)]
+    parents = [
+        Chunk(count + i, one.start, two.end, one.text + two.text, one.token_count + two.token_count, kind="parent")
+        for i, (one, two) in enumerate(pairs)
+    ]
+    vectors = np.stack([unit_vector(child.indexed_text) for child in children])
+    return replace(prepared, chunks=[*children, *parents], vectors=vectors, **rest)
+
+
+def enhanced(store: CollectionStore, document_id: str, pieces: Sequence[str]) -> PreparedDocument:
+    content = np.stack([unit_vector(piece) for piece in pieces])
+    return nested(store, document_id, pieces, content_vectors=content)
+
+
+def test_parents_are_read_but_neither_found_nor_counted(store: CollectionStore) -> None:
+    document = store.replace_document(nested(store, "a", ["one ", "two ", "three ", "four ", "five "]))
+    children = store.chunks("a", limit=10, after=None)
+    parents = store.chunks("a", limit=10, after=None, kind="parent")
+
+    assert document.chunk_count == store.stats().chunks == len(children) == 5
+    assert [(parent.text, parent.start, parent.end) for parent in parents] == [
+        ("one two ", 0, 8),
+        ("three four ", 8, 19),
+    ]
+    assert {parent.kind for parent in parents} == {"parent"}
+    assert {child.kind for child in children} == {"child"}
+    of_children = store.parents_of([child.chunk_key for child in children])
+    assert [of_children.get(child.chunk_key) for child in children] == [parents[0]] * 2 + [parents[1]] * 2 + [None]
+    assert store.children_of([parents[1].chunk_key, 10**6]) == {
+        parents[1].chunk_key: [children[2].chunk_key, children[3].chunk_key]
+    }
+    keys = [child.chunk_key for child in children]
+    assert store.chunk_keys().tolist() == keys
+    assert sorted(line.chunk_key for line in store.changes(0, 100)) == keys
+    assert [chunk.chunk_key for chunk in store.all_chunks(0, 100)] == keys
+    assert store.indexed_chunks([parents[0].chunk_key]) == []
+    assert (store.vector_fields(), store.chunk_keys("parent").tolist()) == (frozenset(), [])
+    assert store.verify() == []
+
+
+def test_children_and_parents_that_stay_keep_their_keys(store: CollectionStore) -> None:
+    store.replace_document(enhanced(store, "a", ["one ", "two ", "three ", "four "]))
+    one, two, three, four = keys_of(store, "a")
+    first, second = (parent.chunk_key for parent in store.chunks("a", limit=9, after=None, kind="parent"))
+    revision = store.revision()
+
+    store.replace_document(enhanced(store, "a", ["one ", "two ", "three ", "new "]))
+
+    kept_first, new_second = (parent.chunk_key for parent in store.chunks("a", limit=9, after=None, kind="parent"))
+    assert keys_of(store, "a")[:3] == [one, two, three]
+    assert kept_first == first
+    assert {(line.chunk_key, line.operation) for line in store.changes(revision, 100)} == {
+        (four, "delete"),
+        (second, "delete"),
+        (keys_of(store, "a")[3], "upsert"),
+        (new_second, "upsert"),
+    }
+    assert store.parents_of([three])[three].chunk_key == new_second
+    assert store.verify() == []
+
+
+def test_each_field_gives_its_own_vectors(store: CollectionStore) -> None:
+    pieces = ["one ", "two ", "three "]
+    store.replace_document(enhanced(store, "a", pieces))
+    one, two, three = keys_of(store, "a")
+    (parent,) = store.chunks("a", limit=9, after=None, kind="parent")
+    middle = unit_vector("a\none ") + unit_vector("a\ntwo ")
+    expected = {
+        "context": {key: unit_vector(f"a\n{piece}") for key, piece in zip((one, two, three), pieces, strict=True)},
+        "content": {key: unit_vector(piece) for key, piece in zip((one, two, three), pieces, strict=True)},
+        "parent": {parent.chunk_key: middle / np.linalg.norm(middle)},
+    }
+
+    assert store.vector_fields() == {"content", "parent"}
+    query = unit_vector("query")
+    for field, vectors in expected.items():
+        chunks = store.all_chunks(0, 100, field)
+        assert [chunk.chunk_key for chunk in chunks] == store.chunk_keys(field).tolist() == sorted(vectors)
+        for chunk in (*chunks, *store.indexed_chunks(sorted(vectors), field)):
+            np.testing.assert_allclose(chunk.vector, vectors[chunk.chunk_key], atol=1e-6)
+        assert store.similarities(query, np.array([*vectors, 10**6]), field) == pytest.approx(
+            {key: float(vector @ query) for key, vector in vectors.items()}, abs=1e-6
+        )
+    # A search's default is unmoved by what stands beside it.
+    assert {key for key, _ in store.nearest(query, 9, EVERYTHING)} == {one, two, three}
+
+
+def test_a_document_that_is_not_enhanced_yet_is_in_the_field_of_clean_texts_as_it_is(store: CollectionStore) -> None:
+    store.replace_document(nested(store, "plain", ["one ", "two "]))
+    store.replace_document(enhanced(store, "fine", ["three ", "four "]))
+    assert store.chunk_keys("content").tolist() == store.chunk_keys().tolist()
+    vectors = {chunk.chunk_key: chunk.vector for chunk in store.all_chunks(0, 100, "content")}
+    np.testing.assert_array_equal(vectors[keys_of(store, "plain")[0]], unit_vector("plain\none "))
+    np.testing.assert_array_equal(vectors[keys_of(store, "fine")[0]], unit_vector("three "))
+
+
+def test_a_chunk_whose_clean_text_gets_a_vector_is_told_to_the_indexes(store: CollectionStore) -> None:
+    store.replace_document(nested(store, "a", ["one ", "two "]))
+    before = keys_of(store, "a")
+    store.replace_document(enhanced(store, "a", ["one ", "two "]))
+    after = keys_of(store, "a")
+    assert not set(before) & set(after)
+    assert {line.chunk_key for line in store.changes(2, 100) if line.operation == "upsert"} >= set(after)
+    store.replace_document(nested(store, "a", ["one ", "two "]))
+    assert store.vector_fields() == frozenset()
+    assert store.verify() == []
+
+
+def test_the_vector_of_a_clean_text_is_known_by_its_hash(store: CollectionStore) -> None:
+    store.replace_document(enhanced(store, "a", ["one ", "two "]))
+    hashes = [text_hash("one "), text_hash("a\none "), text_hash("one two ")]
+    assert set(store.known_vectors(hashes)) == set(hashes[:2])
 
 
 # --- vectors ---

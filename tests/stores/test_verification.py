@@ -1,8 +1,10 @@
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
-from app.domain import Document
+from app.domain import Chunk, Document
+from app.stores.port import PreparedDocument
 from app.stores.sqlite import SqliteStore
 
 Put = Callable[..., Document]
@@ -57,3 +59,27 @@ def test_a_trimmed_log_is_no_difference(store: SqliteStore, put: Put) -> None:
         connection.exec_driver_sql("DELETE FROM changes WHERE revision < 3")
     assert store.oldest_revision() == 2
     assert store.verify() == []
+
+
+# The enhanced document holds the children 1 to 3, the first two in parent 4.
+@pytest.mark.parametrize(
+    ("damage", "kinds"),
+    [
+        ("UPDATE chunks SET text = 'x ' WHERE key = 4", {"chunk_text"}),
+        ("UPDATE chunks SET parent_key = 3 WHERE key = 1", {"parent"}),
+        ("DELETE FROM chunks WHERE key = 4", {"parent", "change_log"}),
+        ("UPDATE content_vectors SET text_hash = x'00' WHERE chunk_key = 2", {"vector"}),
+        ("DELETE FROM changes WHERE chunk_key = 4", {"change_log"}),
+    ],
+)
+def test_damage_of_parents_and_of_vectors_beside_the_first_is_named(
+    store: SqliteStore, prepare: Callable[..., PreparedDocument], damage: str, kinds: set[str]
+) -> None:
+    prepared = prepare(store, "d", ["a ", "b ", "c "])
+    children = [replace(chunk, context="T", parent=3 if chunk.ordinal < 2 else None) for chunk in prepared.chunks]
+    parent = Chunk(3, 0, 4, "a b ", 4, kind="parent")
+    store.replace_document(replace(prepared, chunks=[*children, parent], content_vectors=prepared.vectors[::-1]))
+    assert store.verify() == []
+    with store._database.writing() as connection:
+        connection.exec_driver_sql(damage)
+    assert {difference["kind"] for difference in store.verify()} == kinds
