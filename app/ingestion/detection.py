@@ -4,70 +4,35 @@ import codecs
 import json
 import re
 import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from app.domain import Notice
 from app.errors import DamagedDocument, EmptyDocument, UndecodableText, UnsupportedMediaType
 from app.ingestion.loaders.charset import decode
+from app.ingestion.media_types import (
+    BY_DECLARATION,
+    BY_EXTENSION,
+    CONTAINERS,
+    DOCX,
+    HTML,
+    JSON,
+    JSON_LINES,
+    NOT_READ,
+    NOT_READ_DECLARED,
+    ODT,
+    OFFICE,
+    PDF,
+    PPTX,
+    READ,
+    RTF,
+    TEXT,
+    TEXTUAL,
+    XLSX,
+    XML,
+)
 
-TEXT = "text/plain"
-MARKDOWN = "text/markdown"
-HTML = "text/html"
-XML = "application/xml"
-JSON = "application/json"
-JSON_LINES = "application/x-ndjson"
-CSV = "text/csv"
-TSV = "text/tab-separated-values"
-PDF = "application/pdf"
-DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
-
-READ = "text, Markdown, HTML, XML, PDF, DOCX, JSON, JSON lines, CSV and TSV"
-
-_BY_EXTENSION = {
-    **dict.fromkeys((".txt", ".text", ".log", ".srt", ".vtt", ".rst", ".tex"), TEXT),
-    **dict.fromkeys((".md", ".markdown", ".mdx", ".mdown", ".mkd"), MARKDOWN),
-    **dict.fromkeys((".html", ".htm", ".xhtml"), HTML),
-    **dict.fromkeys((".xml", ".rss", ".atom", ".nxml"), XML),
-    ".json": JSON,
-    **dict.fromkeys((".jsonl", ".ndjson"), JSON_LINES),
-    ".csv": CSV,
-    ".tsv": TSV,
-    ".pdf": PDF,
-    ".docx": DOCX,
-    ".docm": DOCX,
-}
-_BY_DECLARATION = {
-    "text/x-markdown": MARKDOWN,
-    "text/mdx": MARKDOWN,
-    "application/xhtml+xml": HTML,
-    "text/xml": XML,
-    "application/rss+xml": XML,
-    "application/atom+xml": XML,
-    "text/json": JSON,
-    "application/ld+json": JSON,
-    "application/jsonl": JSON_LINES,
-    "application/x-jsonlines": JSON_LINES,
-    "application/jsonlines": JSON_LINES,
-    "application/csv": CSV,
-    "text/x-csv": CSV,
-    "application/x-pdf": PDF,
-    **{media_type: media_type for media_type in (TEXT, MARKDOWN, HTML, XML, JSON, JSON_LINES, CSV, TSV, PDF, DOCX)},
-}
-_TEXTUAL = {TEXT, MARKDOWN, HTML, XML, JSON, JSON_LINES, CSV, TSV}
-_NOT_READ = {
-    ".pptx": "a PowerPoint presentation",
-    ".xlsx": "an Excel workbook",
-    ".xlsm": "an Excel workbook",
-    ".epub": "an EPUB book",
-    ".eml": "an e-mail message",
-    ".msg": "an Outlook message",
-    ".rtf": "a rich text file",
-    ".odt": "an OpenDocument text",
-    ".ods": "an OpenDocument sheet",
-    ".odp": "an OpenDocument presentation",
-}
-_NOT_READ_DECLARED = {"message/rfc822": _NOT_READ[".eml"], "application/rtf": _NOT_READ[".rtf"]}
 _MAGIC = (
     (b"\x89PNG\r\n\x1a\n", "a PNG image"),
     (b"\xff\xd8\xff", "a JPEG image"),
@@ -85,19 +50,19 @@ _MAGIC = (
 )
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _OLE_KINDS = (
-    ("WordDocument", "an old binary Word document (.doc)", "save it as .docx or PDF"),
-    ("Workbook", "an old binary Excel workbook (.xls)", "save it as .csv"),
-    ("PowerPoint Document", "an old binary PowerPoint presentation (.ppt)", "save it as PDF"),
-    ("__properties_version1.0", _NOT_READ[".msg"], None),
+    ("WordDocument", "an old binary Word document (.doc)", "convert it to .docx"),
+    ("PowerPoint Document", "an old binary PowerPoint presentation (.ppt)", "convert it to .pptx"),
+    ("Workbook", "an old binary Excel workbook (.xls)", "convert it to .xlsx"),
+    ("__properties_version1.0", NOT_READ[".msg"], None),
 )
 _ZIP_PARTS = (
-    ("word/", DOCX, None),
-    ("ppt/", None, _NOT_READ[".pptx"]),
-    ("xl/", None, _NOT_READ[".xlsx"]),
-    ("META-INF/container.xml", None, _NOT_READ[".epub"]),
-    ("content.xml", None, "an OpenDocument file"),
+    ("word/", DOCX),
+    ("ppt/", PPTX),
+    ("xl/", XLSX),
+    ("content.xml", ODT),
 )
 _HEAD_BYTES = 65_536
+_LONGEST_MEDIA_TYPE = 200
 _BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 _CONTROLS = bytes(byte for byte in range(32) if byte not in b"\t\n\f\r\x1b") + b"\x7f"
 _MARKUP_PROLOGUE = rb"(?:\s|<\?xml[^>]*>|<!--.*?-->)*"
@@ -124,9 +89,9 @@ def detect(path: Path, filename: str | None, declared: str | None) -> Detected:
     if not head:
         raise EmptyDocument("the file has no bytes")
     extension = PurePath(filename).suffix.lower() if filename else ""
-    by_name = _BY_EXTENSION.get(extension)
-    by_declaration = _BY_DECLARATION.get((declared or "").split(";")[0].strip().lower())
-    if by_declaration in _TEXTUAL and filename is None and _is_said_to_be_utf_8(declared, head):
+    by_name = BY_EXTENSION.get(extension)
+    by_declaration = BY_DECLARATION.get((declared or "").split(";")[0].strip().lower())
+    if by_declaration in TEXTUAL and filename is None and _is_said_to_be_utf_8(declared, head):
         # A text and not a file: one that begins with `%PDF-` or `<html>` speaks of them.
         return Detected(by_declaration, ())
     claimed = by_name or by_declaration
@@ -158,12 +123,12 @@ def _by_content(path: Path, head: bytes, extension: str, claimed: str | None) ->
         return _ole(path, claimed)
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return _zip(path, extension)
-    if head.startswith(b"{\\rtf"):
-        raise _unsupported(_NOT_READ[".rtf"])
+    if start.startswith(b"{\\rtf"):
+        return RTF
     if _is_binary(head, None):
         _refuse_by_magic(head)
     if _is_binary(head, claimed):
-        if claimed in (PDF, DOCX):
+        if claimed in CONTAINERS:
             raise DamagedDocument(f"the file is named or declared as {claimed}, but its content is something else")
         raise _unsupported("a binary file of an unknown kind")
     return None
@@ -180,31 +145,44 @@ def _refuse_by_magic(head: bytes) -> None:
 def _ole(path: Path, claimed: str | None) -> str:
     content = path.read_bytes()
     if "EncryptedPackage".encode("utf-16-le") in content:
-        if claimed in (DOCX, None):
-            return DOCX
-        raise _unsupported("an encrypted Office file")
+        if claimed in OFFICE or claimed is None:
+            return claimed or DOCX
+        raise _unsupported(
+            "an encrypted Office file, whose kind only its name tells", "name it .docx, .pptx or .xlsx as it was"
+        )
     for entry, what, hint in _OLE_KINDS:
         if entry.encode("utf-16-le") in content:
             raise _unsupported(what, hint)
-    raise _unsupported("an old binary Office file", "save it in the present format or as PDF")
+    raise _unsupported("an old binary Office file", "convert it to .docx, .pptx or .xlsx")
 
 
 def _zip(path: Path, extension: str) -> str:
     try:
         with zipfile.ZipFile(path) as archive:
-            names = archive.namelist()
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
-        if extension in _NOT_READ:
-            raise _unsupported(_NOT_READ[extension]) from error
+            # Some producers write names in other letters or with backslashes.
+            names = frozenset(name.replace("\\", "/").lower() for name in archive.namelist())
+            declared = archive.read("mimetype") if _is_short(archive, "mimetype") else b""
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError, RuntimeError) as error:
+        if extension in NOT_READ:
+            raise _unsupported(NOT_READ[extension]) from error
         raise DamagedDocument(
             "the file begins like a ZIP container but is cut off or damaged", hint="send the whole file again"
         ) from error
-    for part, media_type, what in _ZIP_PARTS:
+    declared_type = BY_DECLARATION.get(declared.decode("ascii", "replace").strip().lower())
+    if declared_type in CONTAINERS:
+        return declared_type or ODT
+    if "xl/workbook.bin" in names:
+        raise _unsupported(NOT_READ[".xlsb"], "convert it to .xlsx")
+    if "meta-inf/container.xml" in names:
+        raise _unsupported(NOT_READ[".epub"])
+    for part, media_type in _ZIP_PARTS:
         if any(name.startswith(part) for name in names):
-            if media_type:
-                return media_type
-            raise _unsupported(what or "")
+            return media_type
     raise _unsupported("a ZIP archive", "send the files in it one by one")
+
+
+def _is_short(archive: zipfile.ZipFile, name: str) -> bool:
+    return name in archive.namelist() and archive.getinfo(name).file_size < _LONGEST_MEDIA_TYPE
 
 
 def _is_binary(head: bytes, claimed: str | None) -> bool:
@@ -212,7 +190,7 @@ def _is_binary(head: bytes, claimed: str | None) -> bool:
         return False
     controls = len(head) - len(head.translate(None, _CONTROLS))
     # Ideographs in UTF-16 without a mark have controls too: a claim of text lets the charset decide.
-    return controls > (0.1 * len(head) + 4 if claimed in _TEXTUAL else 0.02 * len(head) + 1)
+    return controls > (0.1 * len(head) + 4 if claimed in TEXTUAL else 0.02 * len(head) + 1)
 
 
 def _is_wide(head: bytes) -> bool:
@@ -224,7 +202,7 @@ def _is_wide(head: bytes) -> bool:
 
 
 def _refuse_what_is_not_read_yet(extension: str, declared: str | None) -> None:
-    what = _NOT_READ.get(extension) or _NOT_READ_DECLARED.get((declared or "").split(";")[0].strip().lower())
+    what = NOT_READ.get(extension) or NOT_READ_DECLARED.get((declared or "").split(";")[0].strip().lower())
     if what:
         raise _unsupported(what)
 
@@ -236,7 +214,7 @@ def _textual(path: Path, head: bytes, claimed: str | None) -> str:
         return HTML
     if claimed in (JSON, JSON_LINES):
         return _json_kind(path) or claimed or JSON
-    if claimed in _TEXTUAL:
+    if claimed in TEXTUAL:
         return claimed or TEXT
     if _XML_START.match(start):
         return XML

@@ -5,16 +5,34 @@ from pathlib import Path
 import pytest
 
 from app.errors import DamagedDocument, EmptyDocument, FootnoteError, UnsupportedMediaType
-from app.ingestion.detection import CSV, DOCX, HTML, JSON, JSON_LINES, MARKDOWN, PDF, TEXT, TSV, XML, detect
+from app.ingestion.detection import detect
+from app.ingestion.media_types import (
+    CSV,
+    DOCX,
+    HTML,
+    JSON,
+    JSON_LINES,
+    MARKDOWN,
+    ODP,
+    ODS,
+    ODT,
+    PDF,
+    PPTX,
+    RTF,
+    TEXT,
+    TSV,
+    XLSX,
+    XML,
+)
 
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(500)
 
 
-def packed(*names: str) -> bytes:
+def packed(*names: str, **texts: str) -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
-        for name in names:
-            archive.writestr(name, "x")
+        for name, text in {**dict.fromkeys(names, "x"), **texts}.items():
+            archive.writestr(name, text)
     return file.getvalue()
 
 
@@ -35,6 +53,17 @@ def detected(tmp_path: Path):
         (b"\n\n%PDF-1.7 ...", None, None, PDF),
         (b"junk before %PDF-1.7 ...", "a.pdf", None, PDF),
         (packed("[Content_Types].xml", "word/document.xml"), None, None, DOCX),
+        (packed("ppt/presentation.xml"), "a.pptm", None, PPTX),
+        (packed("ppt/presentation.xml"), "a.ppsx", None, PPTX),
+        (packed("xl/workbook.xml"), "a.xlsm", None, XLSX),
+        (packed("XL\\Workbook.xml"), None, None, XLSX),
+        (packed("word/document.xml"), "a.dotx", None, DOCX),
+        (packed(mimetype=ODT), "a.odt", None, ODT),
+        (packed(mimetype=ODS), None, None, ODS),
+        (packed(mimetype=ODP + "-template"), "a.otp", None, ODP),
+        (packed("content.xml"), "a.odt", None, ODT),
+        (b"{\\rtf1 hello}", "a.rtf", None, RTF),
+        (b"\xef\xbb\xbf{\\rtf1 hello}", None, "text/rtf", RTF),
         (b"<!DOCTYPE html><p>x", None, None, HTML),
         ("<html><p>日本語".encode("utf-16"), None, None, HTML),
         (b'<?xml version="1.0"?><html xmlns="x">', None, None, HTML),
@@ -72,6 +101,10 @@ def test_content_decides_then_the_name_then_the_declaration(detected, data, file
         (packed("word/document.xml"), "report.pdf", None, PDF),
         (b"<!doctype html><p>x", "page.txt", None, TEXT),
         (b"just words", "report.pdf", None, PDF),
+        (packed("xl/workbook.xml"), "report.pptx", None, PPTX),
+        (packed("ppt/presentation.xml"), None, "application/vnd.ms-excel.sheet.macroEnabled.12", XLSX),
+        (b"{\\rtf1 hello}", "report.doc", None, "application/msword"),
+        (b"a,b\n1,2\n", "report.xls", None, "application/vnd.ms-excel"),
     ],
 )
 def test_a_renamed_file_is_taken_for_what_it_is_with_a_warning(detected, data, filename, declared, claimed) -> None:
@@ -89,15 +122,14 @@ def test_a_right_name_brings_no_warning(detected) -> None:
     ("data", "filename", "says", "hint"),
     [
         (OLE + "WordDocument".encode("utf-16-le"), "a.doc", "old binary Word", ".docx"),
-        (OLE + "Workbook".encode("utf-16-le"), "a.xls", "old binary Excel", ".csv"),
-        (OLE + "PowerPoint Document".encode("utf-16-le"), None, "old binary PowerPoint", "PDF"),
+        (OLE + "Workbook".encode("utf-16-le"), "a.xls", "old binary Excel", ".xlsx"),
+        (OLE + "PowerPoint Document".encode("utf-16-le"), None, "old binary PowerPoint", ".pptx"),
         (OLE + "__properties_version1.0".encode("utf-16-le"), "a.msg", "Outlook", None),
-        (packed("ppt/presentation.xml"), "a.pptx", "PowerPoint", None),
-        (packed("xl/workbook.xml"), None, "Excel", None),
+        (packed("xl/workbook.bin"), "a.xlsb", "binary Excel", ".xlsx"),
+        (OLE, "a.xls", "old binary Office", ".docx, .pptx or .xlsx"),
+        (OLE + "EncryptedPackage".encode("utf-16-le"), "a.pdf", "encrypted Office", ".xlsx"),
         (packed("mimetype", "META-INF/container.xml"), "a.epub", "EPUB", None),
-        (packed("mimetype", "content.xml"), "a.odt", "OpenDocument", None),
         (packed("a.txt", "b.txt"), "a.zip", "ZIP", "one by one"),
-        (b"{\\rtf1 hello}", None, "rich text", None),
         (b"From: a@example.org\n\nHello", "a.eml", "e-mail", None),
         (b"\x89PNG\r\n\x1a\n" + bytes(50), "a.png", "PNG", None),
         (b"\x7fELF" + bytes(50), None, "program", None),
@@ -112,8 +144,11 @@ def test_what_no_loader_reads_is_named_with_what_is_read(detected, data, filenam
     assert (hint or "") in (caught.value.hint or "")
 
 
-def test_an_encrypted_office_document_is_left_to_its_loader(detected) -> None:
-    assert detected(OLE + "EncryptedPackage".encode("utf-16-le"), "secret.docx").media_type == DOCX
+@pytest.mark.parametrize(
+    ("filename", "media_type"), [("a.docx", DOCX), ("a.pptx", PPTX), ("a.xlsx", XLSX), (None, DOCX)]
+)
+def test_an_encrypted_office_document_is_left_to_the_loader_of_its_name(detected, filename, media_type) -> None:
+    assert detected(OLE + "EncryptedPackage".encode("utf-16-le"), filename).media_type == media_type
 
 
 def test_a_container_that_is_cut_off_is_damaged(detected) -> None:

@@ -35,6 +35,10 @@ class Archive:
         self._bytes_left = bytes_left
         self._bytes_to_stream = bytes_to_stream
 
+    def has(self, name: str) -> bool:
+        """Return whether there is a part of that name."""
+        return _folded(name) in self._parts
+
     def read(self, name: str) -> bytes | None:
         """Return a part, or `None` when there is none of that name; raises `DocumentLimitExceeded`."""
         entry = self._parts.get(_folded(name))
