@@ -338,6 +338,15 @@ class ChunkingOptions:
     chunks: Sequence[Mapping[str, Any]] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class NormalisationOptions:
+    """What of a text only its pages made, and is taken out; `auto` does what suits the kind of file."""
+
+    repeated_lines: Literal["auto", "remove", "keep"] = "auto"
+    hyphens: Literal["auto", "join", "keep"] = "auto"
+    line_breaks: Literal["auto", "join", "keep"] = "auto"
+
+
 def pages_of(pages: Sequence[Page], start: int, end: int) -> tuple[int | None, int | None]:
     """Return the first and last page number that `[start, end)` touches, or `(None, None)` where it touches none.
 

@@ -1,11 +1,11 @@
 """What a loader and a chunker must do. Both are pure functions of a file or a text and run in a child process."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from app.domain import Chunk, ChunkingOptions, Extraction
+from app.domain import Chunk, ChunkingOptions, Extraction, NormalisationOptions
 from app.inference.port import TokenCounterSpec
 
 
@@ -78,6 +78,7 @@ class PrepareRequest:
     token_counter: TokenCounterSpec
     window_tokens: int
     limits: LoadLimits
+    normalisation: NormalisationOptions = field(default_factory=NormalisationOptions)
 
 
 @dataclass(frozen=True, slots=True)

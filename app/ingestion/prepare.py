@@ -1,4 +1,4 @@
-"""Make a file ready for embedding: detect, load, cut, contextualize. Runs in the process that parses."""
+"""Make a file ready for embedding: detect, load, clean, cut, contextualize. Runs in the process that parses."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -7,8 +7,10 @@ from functools import lru_cache
 from app.domain import Extraction
 from app.errors import UnsupportedMediaType
 from app.inference.token_counter import load_token_counter
+from app.ingestion.cleaning import clean
 from app.ingestion.cut import cut
-from app.ingestion.detection import READ, detect
+from app.ingestion.detection import detect
+from app.ingestion.media_types import READ
 from app.ingestion.port import Prepared, PrepareRequest, Source, allow_nothing
 from app.ingestion.registry import LOADERS
 from app.telemetry import StageTimer
@@ -24,6 +26,8 @@ def prepare(request: PrepareRequest, allow_pages: Callable[[int], None] = allow_
     timer = StageTimer()
     with timer.stage("load"):
         extraction = load(request, allow_pages)
+    with timer.stage("clean"):
+        extraction = clean(extraction, request.normalisation)
     with timer.stage("chunk"):
         chunks = cut(
             extraction,
@@ -34,7 +38,7 @@ def prepare(request: PrepareRequest, allow_pages: Callable[[int], None] = allow_
             request.limits.max_chunks,
         )
     timings = timer.milliseconds()
-    return Prepared(extraction, chunks, {stage: timings[stage] for stage in ("load", "chunk")})
+    return Prepared(extraction, chunks, {stage: timings[stage] for stage in ("load", "clean", "chunk")})
 
 
 def load(request: PrepareRequest, allow_pages: Callable[[int], None] = allow_nothing) -> Extraction:

@@ -9,12 +9,12 @@ from typing import Any
 
 from app.catalog.collections import Collection
 from app.catalog.job import Job
-from app.domain import ChunkingOptions, Document, Metadata
+from app.domain import ChunkingOptions, Document, Metadata, NormalisationOptions
 from app.errors import PreconditionFailed
 from app.ingestion.sources import Original
 from app.stores.port import CollectionStore
 
-PIPELINE_VERSION = 1
+PIPELINE_VERSION = 2
 """Raised when loaders, chunkers or contexts change what they make of equal bytes."""
 
 
@@ -133,13 +133,18 @@ def chunking_options(collection: Collection) -> ChunkingOptions:
     return ChunkingOptions(**collection.settings.get("chunking", {}))
 
 
+def normalisation_options(collection: Collection) -> NormalisationOptions:
+    """Return what this collection cleans its texts of."""
+    return NormalisationOptions(**collection.settings.get("normalisation", {}))
+
+
 def settings_hash(collection: Collection, submission: Submission) -> str:
     """Return a hash of everything but the bytes that decides what the pipeline makes of them."""
     return _hash(
         {
             "pipeline": PIPELINE_VERSION,
             "chunking": asdict(chunking_options(collection)),
-            "normalisation": collection.settings.get("normalisation", {}),
+            "normalisation": asdict(normalisation_options(collection)),
             "embedding": collection.embedding_model,
             "media_type": submission.media_type,
             "filename": submission.filename,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import app.errors
-from app.domain import Chunk, ChunkingOptions, Extraction, Heading, Notice, Page
+from app.domain import Chunk, ChunkingOptions, Extraction, Heading, NormalisationOptions, Notice, Page
 from app.errors import FieldError, FootnoteError
 from app.inference.port import TokenCounterSpec
 from app.ingestion.port import LoadLimits, Prepared, PrepareRequest
@@ -47,6 +47,7 @@ def read_request(payload: bytes) -> PrepareRequest:
         | {
             "path": Path(members["path"]),
             "chunking": ChunkingOptions(**members["chunking"]),
+            "normalisation": NormalisationOptions(**members["normalisation"]),
             "token_counter": TokenCounterSpec(**members["token_counter"]),
             "limits": LoadLimits(**members["limits"]),
         }

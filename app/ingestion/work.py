@@ -17,7 +17,7 @@ from app.inference.port import Embedder
 from app.ingestion.embedding import EmbeddedChunks, embed_chunks
 from app.ingestion.ingest import Ingestion
 from app.ingestion.port import JobReport, LoadLimits, Prepared, PrepareRequest
-from app.ingestion.submission import JobPayload, chunking_options, register
+from app.ingestion.submission import JobPayload, chunking_options, normalisation_options, register
 from app.settings import Settings
 from app.stores.port import CollectionStore, PreparedDocument
 from app.telemetry import counters
@@ -121,6 +121,7 @@ def _request(task: _Task, embedder: Embedder) -> PrepareRequest:
         token_counter=embedder.token_counter,
         window_tokens=embedder.window_tokens,
         limits=load_limits(task.ingestion.settings),
+        normalisation=normalisation_options(task.collection),
     )
 
 

@@ -37,7 +37,19 @@ class ChunkingSettings(Request):
 
 
 class NormalisationSettings(Request):
-    """Nothing can be set here yet."""
+    """What of a text only its pages made, and is taken out; `auto` does it for PDFs and pictures."""
+
+    repeated_lines: Annotated[
+        Literal["auto", "remove", "keep"],
+        Field(description="Running heads, footers and page numbers: what many pages have at their edges stays once"),
+    ] = "auto"
+    hyphens: Annotated[
+        Literal["auto", "join", "keep"], Field(description="Words that a line end broke, and soft hyphens")
+    ] = "auto"
+    line_breaks: Annotated[
+        Literal["auto", "join", "keep"],
+        Field(description="Line ends inside paragraphs; `join` does it for every kind of file"),
+    ] = "auto"
 
 
 class CollectionSettings(Request):
