@@ -8,6 +8,8 @@ from fastapi import FastAPI
 
 from app.api import problems
 from app.api.authentication import Authentication
+from app.api.event_stream import Stopping
+from app.api.job_watch import JobWatch
 from app.api.middleware import RequestContext
 from app.api.openapi import openapi_document
 from app.api.router import router
@@ -30,10 +32,13 @@ def create_app(settings: Settings | None = None, services: Services | None = Non
             made = await to_thread.run_sync(build_services, settings or load_settings())
         worker = Worker(made)
         app.state.services, app.state.worker = made, worker
+        app.state.job_watch, app.state.stopping = JobWatch(made.jobs), Stopping()
         await to_thread.run_sync(worker.start)
         try:
-            yield
+            with app.state.stopping.told_by_signals():
+                yield
         finally:
+            app.state.job_watch.close()
             await to_thread.run_sync(worker.stop)
             if made is not services:
                 await to_thread.run_sync(made.close)

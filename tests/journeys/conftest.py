@@ -80,6 +80,7 @@ class Server:
             self._process.terminate()
             try:
                 self._process.wait(timeout=30)
+                self._process = None
             except subprocess.TimeoutExpired:
                 self.kill()
                 pytest.fail("the server did not stop when asked to")

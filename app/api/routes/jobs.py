@@ -1,8 +1,11 @@
-"""Jobs: list, look, cancel."""
+"""Jobs: list, look, listen, cancel."""
 
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
+from starlette.concurrency import run_in_threadpool
 
 from app.api.declared import keyed
 from app.api.dependencies import (
@@ -11,12 +14,15 @@ from app.api.dependencies import (
     check_role,
     visible_collection,
 )
+from app.api.event_stream import Event, EventStream, stream_of
+from app.api.job_watch import JobWatch
 from app.api.replies import DEFAULT_LIMIT, Cursor, Limit
 from app.api.schemas.jobs import JobList, JobReply
 from app.api.strict_route import StrictRoute
 from app.api.visibility import visible_job, visible_jobs, without_hidden_ids
+from app.bootstrap import Services
 from app.catalog.job import Job, JobState
-from app.catalog.principal import Role
+from app.catalog.principal import Principal, Role
 
 router = APIRouter(prefix="/v1/jobs", route_class=StrictRoute, tags=["jobs"])
 
@@ -29,6 +35,15 @@ def job_in_path(services: CurrentServices, principal: CurrentPrincipal, job_id: 
 
 
 VisibleJob = Annotated[Job, Depends(job_in_path)]
+LastEventId = Annotated[
+    int | None,
+    Header(
+        alias="Last-Event-ID", ge=0, description="`id` of the last event that was received; what came after is sent"
+    ),
+]
+_FOLLOWED = stream_of("The job each time it changes, until it has ended", JobReply) | {
+    204: {"description": "The job has ended and `Last-Event-ID` was its last event"}
+}
 
 
 @router.get("", operation_id="jobs.list", summary="List jobs, newest first", responses=keyed(403, 404))
@@ -60,6 +75,40 @@ def list_jobs(
 def get_job(job: VisibleJob) -> JobReply:
     """Answer the job as it is now."""
     return JobReply.model_validate(job)
+
+
+@router.get(
+    "/{job_id}/events",
+    operation_id="jobs.events",
+    summary="Follow a job",
+    response_class=Response,
+    responses=keyed(403, 404) | _FOLLOWED,
+)
+async def follow_job(
+    request: Request,
+    services: CurrentServices,
+    principal: CurrentPrincipal,
+    job: VisibleJob,
+    last_event_id: LastEventId = None,
+) -> Response:
+    """Answer the job as an event named `job` now and after each change; its `id` is where a later request goes on."""
+    if job.is_finished and last_event_id == job.changes:
+        return Response(status_code=204)
+    watch: JobWatch = request.app.state.job_watch
+    events = _events(services, principal, watch.follow(job, last_event_id))
+    return EventStream(events, services.settings.stream_heartbeat_seconds)
+
+
+async def _events(
+    services: Services, principal: Principal, states: AsyncGenerator[Job, None]
+) -> AsyncGenerator[Event, None]:
+    async with aclosing(states):
+        async for state in states:
+            # The document may have left the key's filter meanwhile.
+            seen = await run_in_threadpool(visible_jobs, services, principal, [state])
+            if not seen:
+                return
+            yield Event(JobReply.model_validate(seen[0]), "job", str(state.changes))
 
 
 @router.delete("/{job_id}", operation_id="jobs.cancel", summary="Cancel a job", responses=keyed(403, 404))

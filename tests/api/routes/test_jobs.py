@@ -1,3 +1,4 @@
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -66,3 +67,41 @@ def test_a_search_key_may_not_look_at_jobs(
     ):
         assert (refused.status_code, refused.json()["code"]) == (403, "insufficient_scope")
         assert refused.json()["needed_role"] == "ingest"
+
+
+def events_of(text: str) -> list[dict[str, str]]:
+    blocks = [block for block in text.split("\n\n") if block and not block.startswith(":")]
+    return [dict(line.split(": ", 1) for line in block.splitlines()) for block in blocks]
+
+
+def test_the_events_of_a_job_that_has_ended_are_its_last_state(
+    admin: TestClient, collection: str, put: Callable[..., Any]
+) -> None:
+    put(collection, "d", "some words")
+    (job,) = admin.get("/v1/jobs", params={"collection": collection}).json()["data"]
+    path = f"/v1/jobs/{job['id']}/events"
+    answer = admin.get(path)
+    assert answer.headers["Content-Type"].startswith("text/event-stream")
+    (event,) = events_of(answer.text)
+    assert event["event"] == "job"
+    assert json.loads(event["data"]) == job
+    again = admin.get(path, headers={"Last-Event-ID": event["id"]})
+    assert (again.status_code, again.text) == (204, "")
+    (event_again,) = events_of(admin.get(path, headers={"Last-Event-ID": "0"}).text)
+    assert event_again == event
+    refused = admin.get(path, headers={"Last-Event-ID": "x"})
+    assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "header:Last-Event-ID")
+
+
+def test_the_events_of_a_job_that_is_not_the_key_s_are_not_there(
+    admin: TestClient, collection: str, put: Callable[..., Any], key_for: Callable[..., TestClient]
+) -> None:
+    put(collection, "d", "some words", metadata={"team": "hr"})
+    (job,) = admin.get("/v1/jobs", params={"collection": collection}).json()["data"]
+    admin.put(f"/v1/collections/{collection}-other", json={})
+    path = f"/v1/jobs/{job['id']}/events"
+    assert key_for("ingest", f"{collection}-other").get(path).status_code == 404
+    assert key_for("search", collection).get(path).status_code == 403
+    elsewhere = key_for("ingest", collection, filter={"field": "team", "op": "eq", "value": "it"})
+    assert elsewhere.get(path).status_code == 404
+    assert key_for("ingest", collection).get(path).status_code == 200
