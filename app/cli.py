@@ -29,6 +29,7 @@ from app.errors import FootnoteError, NotFound
 from app.inference.port import Embedder
 from app.ingestion.collections import create_collection
 from app.ingestion.folder import FolderIngest, scan
+from app.ingestion.verify import find_differences
 from app.retrieval.options import plan_search
 from app.retrieval.plan import SearchPlan
 from app.retrieval.search import SearchResult
@@ -203,7 +204,8 @@ def ask(
 def verify(collection: CollectionOption) -> None:
     """Compare a collection's store, index and originals."""
     with _services() as services:
-        differences = services.ingestion.verify(_collection(services, collection))
+        with services.opened.get(_collection(services, collection).id) as opened:
+            differences = find_differences(services.ingestion, opened)
         for difference in differences:
             console.print(escape(json.dumps(difference, ensure_ascii=False)))
         console.print("clean" if not differences else f"{len(differences)} differences")

@@ -14,11 +14,13 @@ from app.api.routes import (
     jobs,
     metrics,
     search,
+    upkeep,
 )
 
 router = APIRouter()
 for routes in (
     collections,
+    upkeep,
     documents,
     document_writes,
     document_content,

@@ -235,22 +235,6 @@ class Ingestion:
 
     # --- look after ---
 
-    def verify(self, collection: Collection) -> list[dict[str, Any]]:
-        """Return every difference between store, index and originals."""
-        with self.opened.get(collection.id) as opened:
-            originals = self.originals_of(opened)
-            missing = [
-                {
-                    "kind": "missing_original",
-                    "document_id": None,
-                    "chunk_id": None,
-                    "detail": f"the original {digest} is not stored",
-                }
-                for digest in opened.store.content_hashes()
-                if not originals.holds(digest)
-            ]
-            return [*opened.store.verify(), *opened.verify(), *missing]
-
     def queue(self, collection: Collection, kind: str, payload: dict[str, Any] | None = None) -> Job:
         """Queue a job on the whole collection; `tasks.py` names the kinds."""
         return self.jobs.enqueue(

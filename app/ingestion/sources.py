@@ -69,6 +69,14 @@ class Originals:
         """Return whether the bytes are there."""
         return (self._folder / sha256).is_file()
 
+    def is_whole(self, sha256: str) -> bool:
+        """Return whether the bytes are there and are those of the name."""
+        try:
+            with (self._folder / sha256).open("rb") as stream:
+                return hashlib.file_digest(stream, "sha256").hexdigest() == sha256
+        except FileNotFoundError:
+            return False
+
     def path(self, sha256: str) -> Path:
         """Return where the bytes are; raise `NotFound` when they are gone."""
         if not self.holds(sha256):

@@ -8,10 +8,12 @@ from app.indexes.opening import OpenCollection
 from app.ingestion.ingest import Ingestion
 from app.ingestion.port import JobReport
 from app.ingestion.rebuild import run_rebuild
+from app.ingestion.verify import run_verify
 
 Task: TypeAlias = Callable[[Ingestion, OpenCollection, Job, JobReport], dict[str, Any]]
 """Do a job and return its result; raise the `FootnoteError` that says why it failed."""
 
 TASKS: Mapping[str, Task] = {
     "rebuild": run_rebuild,
+    "verify": run_verify,
 }

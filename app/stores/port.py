@@ -4,7 +4,7 @@ The store is the truth: documents, texts, chunks and vectors change in one trans
 change log that every index follows.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Protocol, TypeAlias
@@ -362,8 +362,11 @@ class CollectionStore(Protocol):
         """Return counts."""
         ...
 
-    def verify(self) -> list[dict[str, Any]]:
-        """Return differences inside the store: `{kind, document_id, chunk_id, detail}` each."""
+    def verify(self, advance: Callable[[int], None] | None = None) -> list[dict[str, Any]]:
+        """Return differences inside the store: `{kind, document_id, chunk_id, detail}` each.
+
+        `advance` hears how many documents were looked at.
+        """
         ...
 
     def close(self) -> None:

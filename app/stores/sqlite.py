@@ -1,7 +1,7 @@
 """One collection in one SQLite file, `collection.db` in the collection's folder."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -305,18 +305,22 @@ class SqliteStore:
             original_bytes=_bytes_in(self._folder / ORIGINALS_NAME),
         )
 
-    def verify(self) -> list[dict[str, Any]]:
+    def verify(self, advance: Callable[[int], None] | None = None) -> list[dict[str, Any]]:
         """Return differences inside the store."""
         with self._database.reading(limited=False) as connection:
             found = verification.file_differences(connection)
         with self._database.reading(snapshot=True, limited=False) as connection:
             found += verification.log_differences(connection)
         last: int | None = 0
+        looked_at = 0
         while last is not None:
             # A transaction for some documents at a time lets the log of a busy collection be emptied between them.
             with self._database.reading(snapshot=True, limited=False) as connection:
                 some, last = verification.document_differences(connection, last, _DOCUMENTS_VERIFIED_AT_ONCE)
             found += some
+            looked_at += _DOCUMENTS_VERIFIED_AT_ONCE
+            if advance is not None and last is not None:
+                advance(looked_at)
         return found
 
     def close(self) -> None:

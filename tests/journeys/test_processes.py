@@ -77,5 +77,5 @@ def test_ingest_delete_and_search_side_by_side_meet_no_error(make_server: Callab
     # A put whose document is deleted while it is in work ends as `cancelled` (409), which is no fault.
     assert [failure for failure in failures if '"cancelled"' not in failure] == []
     with server.client() as client:
-        assert client.post("/v1/collections/busy/verify").json()["clean"] is True
+        assert client.post("/v1/collections/busy/verify", headers={"Prefer": "wait=60"}).json()["clean"] is True
     assert "database is locked" not in server.log.read_text(errors="replace")

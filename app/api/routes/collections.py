@@ -1,10 +1,10 @@
-"""Collections: make, look, change, delete, count, verify, rebuild."""
+"""Collections: make, look, change, delete, count."""
 
 from typing import Any
 
 from fastapi import APIRouter, Response
 
-from app.api.declared import accepted, keyed
+from app.api.declared import keyed
 from app.api.dependencies import (
     Access,
     CollectionName,
@@ -17,8 +17,6 @@ from app.api.dependencies import (
     check_sees_all,
     visible_collection,
 )
-from app.api.idempotency import IdempotencyKey
-from app.api.queueing import queued
 from app.api.replies import DEFAULT_LIMIT, Cursor, Limit, reply
 from app.api.schemas.collections import (
     CollectionList,
@@ -26,14 +24,10 @@ from app.api.schemas.collections import (
     CollectionReply,
     CollectionSettings,
     CollectionStats,
-    Difference,
-    Verification,
 )
-from app.api.schemas.jobs import JobReply
 from app.api.schemas.strict import unknown_name
 from app.api.searching import check_defaults
 from app.api.strict_route import StrictRoute
-from app.api.waiting import PreferredWait
 from app.bootstrap import Services
 from app.catalog.collections import Collection
 from app.catalog.principal import Principal, Role
@@ -136,30 +130,6 @@ def collection_stats(access: IngestAccess) -> CollectionStats:
         if space is None
         else {"provider": space.provider, "model": space.model, "dimensions": space.dimensions},
     )
-
-
-@router.post(
-    "/{collection}/verify",
-    operation_id="collections.verify",
-    summary="Compare store, index and originals",
-    responses=keyed(403, 404),
-)
-def verify_collection(access: OwnerAccess) -> Verification:
-    """Answer every difference; a collection without one is clean."""
-    found = access.services.ingestion.verify(access.collection)
-    return Verification(clean=not found, differences=[Difference.model_validate(difference) for difference in found])
-
-
-@router.post(
-    "/{collection}/rebuild",
-    operation_id="collections.rebuild",
-    summary="Make the index anew from the store",
-    response_model=JobReply,
-    responses=keyed(403, 404, 409) | accepted(JobReply, "The rebuild is on its way"),
-)
-async def rebuild_collection(access: OwnerAccess, wait: PreferredWait, idempotency: IdempotencyKey) -> Response:
-    """Queue the rebuild, which calls no model; searches keep answering meanwhile."""
-    return await queued(access, "rebuild", None, wait, idempotency)
 
 
 def _check(services: Services, body: CollectionSettings) -> None:

@@ -130,21 +130,3 @@ class CollectionStats(Reply):
     database_bytes: int
     original_bytes: int
     embedding: dict[str, Any] | None = Field(description="The space of the stored vectors")
-
-
-class Difference(Reply):
-    """Something that store, index and originals do not agree on."""
-
-    kind: str
-    document_id: str | None
-    chunk_id: str | None
-    detail: str
-
-
-class Verification(Reply):
-    """What `verify` found."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [examples.VERIFICATION]})
-
-    clean: bool
-    differences: list[Difference]

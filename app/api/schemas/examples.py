@@ -34,8 +34,6 @@ STATS: dict[str, Any] = {
     "embedding": {"provider": "local", "model": "multilingual-e5-small", "dimensions": 384},
 }
 
-VERIFICATION: dict[str, Any] = {"clean": True, "differences": []}
-
 _SUMMARY: dict[str, Any] = {
     "id": "leave-2026",
     "collection": "handbook",

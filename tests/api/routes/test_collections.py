@@ -114,25 +114,6 @@ def test_stats_count_what_is_there(admin: TestClient, collection: str, put: Call
     assert stats["embedding"]["dimensions"] == 384
 
 
-def test_a_collection_is_clean_and_stays_so_when_its_index_is_rebuilt(
-    admin: TestClient, collection: str, put: Callable[..., Any]
-) -> None:
-    put(collection, "a", "some words")
-    path = f"/v1/collections/{collection}"
-    assert admin.post(f"{path}/verify").json() == {"clean": True, "differences": []}
-    rebuilt = admin.post(f"{path}/rebuild", headers={"Prefer": "wait=30"})
-    assert (rebuilt.status_code, rebuilt.json()["state"]) == (200, "succeeded")
-    assert admin.post(f"{path}/verify").json()["clean"] is True
-    assert admin.post(f"{path}/search", json={"query": "words"}).json()["data"][0]["document_id"] == "a"
-
-
-def test_a_rebuild_without_waiting_is_a_job(admin: TestClient, collection: str) -> None:
-    queued = admin.post(f"/v1/collections/{collection}/rebuild")
-    assert queued.status_code == 202
-    assert queued.headers["Location"] == f"/v1/jobs/{queued.json()['id']}"
-    assert "Preference-Applied" not in queued.headers
-
-
 def test_only_the_admin_key_makes_collections_and_only_owners_change_them(
     admin: TestClient, collection: str, key_for: Callable[..., TestClient]
 ) -> None:

@@ -1,0 +1,57 @@
+"""Look after a collection: verify, rebuild."""
+
+from fastapi import APIRouter, Request, Response
+from starlette.concurrency import run_in_threadpool
+
+from app.api.declared import accepted, keyed
+from app.api.dependencies import OwnerAccess
+from app.api.idempotency import IdempotencyKey
+from app.api.problems import raw_problem_response
+from app.api.queueing import queued
+from app.api.replies import reply
+from app.api.schemas.jobs import JobReply
+from app.api.schemas.upkeep import Verification
+from app.api.strict_route import StrictRoute
+from app.api.waiting import PreferredWait, applied, finished
+from app.catalog.job import JobState
+from app.errors import Cancelled
+
+VERIFY_WAIT_SECONDS = 5.0
+"""How long `verify` waits for its job where the caller does not say."""
+
+router = APIRouter(prefix="/v1/collections/{collection}", route_class=StrictRoute, tags=["collections"])
+
+
+@router.post(
+    "/verify",
+    operation_id="collections.verify",
+    summary="Compare store, index and originals",
+    response_model=Verification,
+    responses=keyed(403, 404, 409) | accepted(JobReply, "The comparison takes longer; its job's `result` will hold it"),
+)
+async def verify_collection(request: Request, access: OwnerAccess, wait: PreferredWait) -> Response:
+    """Answer every difference, or the job that looks for them; a collection without one is clean.
+
+    Without a `Prefer` header the answer is awaited for five seconds.
+    """
+    waiting = await run_in_threadpool(access.services.ingestion.queue, access.collection, "verify")
+    job = await finished(access.services, waiting, VERIFY_WAIT_SECONDS if wait is None else wait)
+    headers = {"Location": f"/v1/jobs/{job.id}", **applied(wait)}
+    if not job.is_finished:
+        return reply(JobReply.model_validate(job), 202, headers)
+    if job.state is JobState.SUCCEEDED:
+        return reply(Verification.model_validate(job.result), headers=headers)
+    problem = job.error or Cancelled("the job was cancelled before it had looked at everything").problem()
+    return raw_problem_response(problem, request.scope, headers)
+
+
+@router.post(
+    "/rebuild",
+    operation_id="collections.rebuild",
+    summary="Make the index anew from the store",
+    response_model=JobReply,
+    responses=keyed(403, 404, 409) | accepted(JobReply, "The rebuild is on its way"),
+)
+async def rebuild_collection(access: OwnerAccess, wait: PreferredWait, idempotency: IdempotencyKey) -> Response:
+    """Queue the rebuild, which calls no model; searches keep answering meanwhile."""
+    return await queued(access, "rebuild", None, wait, idempotency)
