@@ -74,8 +74,8 @@ class Page:
     content: etree._Element | None
 
 
-def parse(markup: str) -> Page:
-    """Return the readable part of a page.
+def parse(markup: str, *, is_whole: bool = False) -> Page:
+    """Return the readable part of a page; of one that `is_whole`, such as a chapter, nothing is boilerplate.
 
     Raises `EmptyDocument` for markup without any element, and `DocumentLimitExceeded` for what the parser gives up on.
     """
@@ -92,7 +92,9 @@ def parse(markup: str) -> Page:
     bodies = root.findall(".//body")
     content = bodies[0] if bodies else root
     for element in [found for found in content.iterdescendants(etree.Element) if _is_never_seen(found)]:
-        _remove(element)
+        remove(element)
+    if is_whole:
+        return Page(title, content)
     _drop_boilerplate(content)
     return Page(title, _main_part(content))
 
@@ -118,10 +120,10 @@ def _drop_boilerplate(content: etree._Element) -> None:
     letters = _letters(content)
     for element in [found for found in content.iterdescendants(etree.Element) if _is_around(found)]:
         if _letters(element) <= _LARGE_SHARE * letters:
-            _remove(element)
+            remove(element)
     for element in [found for found in content.iterdescendants("ul") if _is_menu(found)]:
         if _letters(element) <= _SMALL_SHARE * letters:
-            _remove(element)
+            remove(element)
 
 
 def _is_around(element: etree._Element) -> bool:
@@ -157,7 +159,7 @@ def _letters(element: etree._Element) -> int:
     return sum(len(text) - text.count(" ") - text.count("\n") for text in element.itertext())
 
 
-def _remove(element: etree._Element) -> None:
+def remove(element: etree._Element) -> None:
     """Take an element out, leaving the text that follows it."""
     parent = element.getparent()
     if parent is None:
