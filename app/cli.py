@@ -12,6 +12,7 @@ from typing import Annotated, Any, Self
 
 import typer
 import uvicorn
+import watchfiles
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -121,21 +122,38 @@ def ingest(
     paths: Annotated[list[Path], typer.Argument(help="Files and folders")],
     collection: CollectionOption,
     sync: Annotated[bool, typer.Option("--sync", help="Also delete documents whose file is gone")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Go on, and take each change as it comes")] = False,
 ) -> None:
     """Ingest files and folders, recursively; unchanged files cost nothing."""
     with _services() as services:
-        wanted = _find_or_create(services, collection)
-        found = scan(paths, max_bytes=services.settings.max_upload_bytes)
-        for skipped in found.skipped:
-            errors.print(f"[yellow]skipped[/] {escape(str(skipped.file))}: {escape(skipped.reason)}")
+        folder = FolderIngest(services.ingestion, services.jobs, _find_or_create(services, collection), sync=sync)
         with Worker(services, warms_up=False).running():
-            outcome = FolderIngest(services.ingestion, services.jobs, wanted, sync=sync).run(found, _Bar())
-        for failure in outcome.failures:
-            errors.print(f"[red]failed[/] {escape(failure.path)}: {failure.code}: {escape(failure.detail)}")
-        counts = ", ".join(f"{count} {name}" for name, count in sorted(outcome.counts.items()))
-        console.print(counts or "nothing to do")
-        if outcome.failures:
+            for _ in _changes(paths) if watch else [None]:
+                succeeded = _ingest_folder(folder, paths, services.settings.max_upload_bytes)
+        if not succeeded and not watch:
             raise typer.Exit(1)
+
+
+def _changes(paths: Sequence[Path]) -> Iterator[None]:
+    """Yield once when the paths are watched, so that no change is missed, then after each change, until Ctrl-C."""
+    watcher = watchfiles.watch(*paths, rust_timeout=100, yield_on_timeout=True)
+    next(watcher)
+    console.print("watching; Ctrl-C ends it")
+    yield
+    yield from (None for changes in watcher if changes)
+
+
+def _ingest_folder(folder: FolderIngest, paths: Sequence[Path], max_bytes: int) -> bool:
+    """Ingest what is there now and print what became of it; return whether no file failed."""
+    found = scan(paths, max_bytes=max_bytes)
+    for skipped in found.skipped:
+        errors.print(f"[yellow]skipped[/] {escape(str(skipped.file))}: {escape(skipped.reason)}")
+    outcome = folder.run(found, _Bar())
+    for failure in outcome.failures:
+        errors.print(f"[red]failed[/] {escape(failure.path)}: {failure.code}: {escape(failure.detail)}")
+    counts = ", ".join(f"{count} {name}" for name, count in sorted(outcome.counts.items()))
+    console.print(counts or "nothing to do")
+    return not outcome.failures
 
 
 @app.command()

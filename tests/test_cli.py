@@ -1,6 +1,7 @@
 """The command line as a program: what it refuses, and how it says so."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,12 +12,16 @@ FOOTNOTE = Path(sys.executable).with_name("footnote")
 SECONDS = 60
 
 
-def run(data: Path, *words: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("FOOTNOTE_")}
+def environment(data: Path, **settings: str) -> dict[str, str]:
+    outer = {name: value for name, value in os.environ.items() if not name.startswith("FOOTNOTE_")}
     given = {"DATA": str(data), "EMBEDDER": "hashed", **settings}
+    return outer | {f"FOOTNOTE_{name}": value for name, value in given.items()}
+
+
+def run(data: Path, *words: str, **settings: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [str(FOOTNOTE), *words],
-        env=environment | {f"FOOTNOTE_{name}": value for name, value in given.items()},
+        env=environment(data, **settings),
         capture_output=True,
         text=True,
         timeout=SECONDS,
@@ -71,3 +76,24 @@ def test_an_answer_that_is_piped_is_not_cut_into_lines(ingested: Path) -> None:
     answer, citation = run(ingested, "ask", "未休的年假可以顺延到次年三月吗？", "-c", "c").stdout.splitlines()
     assert answer == SENTENCE.removesuffix("。") + "[1]。"
     assert citation.endswith(f"“{SENTENCE}”")
+
+
+def test_a_watched_folder_stays_in_step_with_its_files(tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "one.txt").write_text("the first note")
+    command = [str(FOOTNOTE), "ingest", str(folder), "-c", "c", "--sync", "--watch"]
+    with subprocess.Popen(
+        command, env=environment(tmp_path / "data"), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as watching:
+        assert watching.stdout is not None
+        try:
+            assert watching.stdout.readline().startswith("watching")
+            assert watching.stdout.readline().strip() == "1 created"
+            (folder / "two.txt").write_text("the second note")
+            assert watching.stdout.readline().strip() == "1 created, 1 unchanged"
+            (folder / "one.txt").unlink()
+            assert watching.stdout.readline().strip() == "1 deleted, 1 unchanged"
+        finally:
+            watching.send_signal(signal.SIGINT)
+        assert watching.wait(SECONDS) == 130
