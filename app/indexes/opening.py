@@ -17,7 +17,7 @@ from app.errors import NameTaken, NotFound, Unavailable
 from app.indexes import sync
 from app.indexes.analysis import Analyzer
 from app.indexes.port import CollectionIndex
-from app.stores.port import CollectionStore
+from app.stores.port import CollectionStore, VectorField
 
 INGEST_WAIT_SECONDS = 60.0
 """How long a writer waits for another process that is writing the same index."""
@@ -41,17 +41,18 @@ class OpenCollection:
         self.id = collection_id
         self.folder = folder
         self.store = store
-        self.index = index
+        self.index = index.with_fields(store.vector_fields())
         self.analyzer = analyzer
+        self._opening = threading.Lock()
         self._starting = threading.Lock()
         self._following: threading.Thread | None = None
 
     def catch_up(self) -> int:
-        """Bring the indexes to the store's present revision and return the one both have reached."""
+        """Bring the indexes to the store's present revision and return the one all have reached."""
         return self._catch_up(INGEST_WAIT_SECONDS)
 
-    def fresh(self) -> None:
-        """See to it that a search finds what was committed before this call.
+    def fresh(self, fields: AbstractSet[VectorField] = frozenset()) -> None:
+        """See to it that a search, in the given fields beside `context`, finds what was committed before this call.
 
         One revision is read where nothing has changed. Else a thread follows the log, one at a time for all
         searches, and is awaited for two seconds: an index that takes longer is searched as it is. Raises
@@ -61,19 +62,21 @@ class OpenCollection:
         deadline = time.monotonic() + SEARCH_WAIT_SECONDS
         # The first thread may have begun before that revision was there, the second has not.
         for _ in range(2):
-            if self._behind(revision) is None:
+            if self._behind(revision, fields) is None:
                 return
             self._follow().join(max(0.0, deadline - time.monotonic()))
-        if self._behind(revision) == 0:
+        if self._behind(revision, fields) == 0:
             raise Unavailable("the collection's index is being built", retry_after=SEARCH_WAIT_SECONDS)
 
     def rebuild(self) -> None:
-        """Make both indexes anew from the store, while they go on answering."""
+        """Make the indexes anew from the store, while they go on answering."""
+        self._open_fields()
         for follower in self.index.followers():
             sync.rebuild(follower, self.store, self.analyzer, wait_seconds=INGEST_WAIT_SECONDS)
 
     def verify(self) -> list[dict[str, Any]]:
         """Return the differences between indexes and store."""
+        self._open_fields()
         return sync.verify(self.index, self.store, self.analyzer)
 
     def close(self) -> None:
@@ -84,9 +87,15 @@ class OpenCollection:
         self.index.close()
         self.store.close()
 
-    def _behind(self, revision: int) -> int | None:
-        """Return the revision of the index that has not reached `revision`, the older one's; `None` for neither."""
-        behind = [reached for index in self.index.followers() if (reached := index.revision()) != revision]
+    def _open_fields(self) -> None:
+        """Open the indexes of fields that have vectors since this process opened the collection."""
+        with self._opening:
+            self.index = self.index.with_fields(self.store.vector_fields())
+
+    def _behind(self, revision: int, fields: AbstractSet[VectorField]) -> int | None:
+        """Return the revision of the searched index that has not reached `revision`, the oldest; `None` for none."""
+        searched = (self.index.dense, self.index.keyword, *map(self.index.of_field, sorted(fields)))
+        behind = [reached for index in searched if index and (reached := index.revision()) != revision]
         # An index may be ahead of what was read a moment ago, or, of a restored store, for good: following tells.
         return min(behind, default=None)
 
@@ -107,6 +116,7 @@ class OpenCollection:
             log.exception("an index cannot follow its store", extra={"collection_id": self.id})
 
     def _catch_up(self, wait_seconds: float) -> int:
+        self._open_fields()
         return min(
             sync.catch_up(index, self.store, self.analyzer, wait_seconds=wait_seconds)
             for index in self.index.followers()

@@ -1,14 +1,15 @@
 """What an index must do. It is derived from the store and follows its change log; deleting it loses nothing."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.stores.port import Keys, Scope
+from app.stores.port import Keys, Scope, VectorField
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,11 @@ class Follower(Protocol):
 
     wants_vectors: ClassVar[bool]
     """Whether its entries need vectors."""
+
+    @property
+    def field(self) -> VectorField:
+        """Return the field whose chunks are its entries, and whose vectors they have if it wants any."""
+        ...
 
     def revision(self) -> int:
         """Return the store revision this index has reached, as this process sees it now; 0 when empty."""
@@ -109,14 +115,34 @@ class KeywordIndex(Follower, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CollectionIndex:
-    """The two indexes of one collection; one engine may be both."""
+    """The indexes of one collection; one engine may be several.
+
+    `dense` holds the field `context`. `open_field` opens the index of another one, which stands in `fields` from then
+    on: a collection without vectors of its own in a field has none.
+    """
 
     dense: DenseIndex
     keyword: KeywordIndex
+    open_field: Callable[[VectorField], DenseIndex]
+    fields: Mapping[VectorField, DenseIndex] = field(default_factory=dict)
+
+    def with_fields(self, names: AbstractSet[VectorField]) -> "CollectionIndex":
+        """Return the same indexes and those of the fields, opened if they are not."""
+        missing = sorted(names - self.fields.keys())
+        opened = {name: self.open_field(name) for name in missing}
+        return replace(self, fields={**self.fields, **opened}) if opened else self
+
+    def of_field(self, name: VectorField) -> DenseIndex | None:
+        """Return the index that holds the field, or `None` where the collection has no vectors for it.
+
+        Without vectors of clean texts every child stands in `content` as it stands in `context`.
+        """
+        return self.fields.get(name, None if name == "parent" else self.dense)
 
     def followers(self) -> tuple[Follower, ...]:
         """Return each index once."""
-        return (self.dense,) if self.dense is self.keyword else (self.dense, self.keyword)  # type: ignore[comparison-overlap]
+        indexes: tuple[Follower, ...] = (self.dense, self.keyword, *self.fields.values())
+        return tuple({id(index): index for index in indexes}.values())
 
     def close(self) -> None:
         """Close each index once."""

@@ -1,6 +1,7 @@
 """The engines that can be an index, by name. A new one is a folder beside `local/` and a line here."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from app.indexes.local.dense import FaissDenseIndex
@@ -9,8 +10,11 @@ from app.indexes.port import CollectionIndex
 
 
 def _local(folder: Path, signature: str) -> CollectionIndex:
+    files = folder / "index"
     return CollectionIndex(
-        dense=FaissDenseIndex(folder / "index"), keyword=TantivyKeywordIndex(folder / "index" / "keyword", signature)
+        dense=FaissDenseIndex(files),
+        keyword=TantivyKeywordIndex(files / "keyword", signature),
+        open_field=partial(FaissDenseIndex, files),
     )
 
 

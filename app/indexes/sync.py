@@ -85,7 +85,7 @@ def _follow(index: Follower, store: CollectionStore, analyzer: Analyzer, target:
             _replace(index, store, analyzer)
             continue
         touched = {change.chunk_key for change in changes}
-        chunks = store.indexed_chunks(sorted(touched))
+        chunks = store.indexed_chunks(sorted(touched), index.field)
         # Whatever the log says of a chunk that is gone: it must not be in the index.
         gone = touched.difference(chunk.chunk_key for chunk in chunks)
         index.apply(_entries(index, chunks, analyzer), sorted(gone), changes[-1].revision)
@@ -102,7 +102,7 @@ def _replace(index: Follower, store: CollectionStore, analyzer: Analyzer) -> Non
 
 def _batches(index: Follower, store: CollectionStore, analyzer: Analyzer) -> Iterator[list[IndexEntry]]:
     after = -1
-    while chunks := store.all_chunks(after, BATCH_CHANGES):
+    while chunks := store.all_chunks(after, BATCH_CHANGES, index.field):
         yield _entries(index, chunks, analyzer)
         after = chunks[-1].chunk_key
 
@@ -122,7 +122,9 @@ def _entries(index: Follower, chunks: Sequence[IndexedChunk], analyzer: Analyzer
 def _name(index: Follower) -> str:
     if index.wants_terms and index.wants_vectors:
         return "combined"
-    return "keyword" if index.wants_terms else "dense"
+    if index.wants_terms:
+        return "keyword"
+    return "dense" if index.field == "context" else f"dense {index.field}"
 
 
 def _look(index: CollectionIndex, store: CollectionStore, analyzer: Analyzer) -> tuple[set[_Difference], bool]:
@@ -132,7 +134,7 @@ def _look(index: CollectionIndex, store: CollectionStore, analyzer: Analyzer) ->
     reached: set[int] = set()
     for follower in index.followers():
         catch_up(follower, store, analyzer, wait_seconds=_LOOK_WAIT_SECONDS)
-        held, stored = follower.keys(), store.chunk_keys()
+        held, stored = follower.keys(), store.chunk_keys(follower.field)
         reached.add(follower.revision())
         name = _name(follower)
         found.update((name, "missing_in_index", int(key)) for key in np.setdiff1d(stored, held))

@@ -73,8 +73,10 @@ def dense(open_index: Callable[[], CollectionIndex]) -> DenseIndex:
     return open_index().dense
 
 
-@pytest.fixture(params=["keyword", "dense"])
+@pytest.fixture(params=["keyword", "dense", "content", "parent"])
 def open_leg(request: pytest.FixtureRequest, open_index: Callable[[], CollectionIndex]) -> Callable[[], Follower]:
+    if request.param in ("content", "parent"):
+        return lambda: open_index().with_fields({request.param}).fields[request.param]
     return lambda: getattr(open_index(), request.param)
 
 

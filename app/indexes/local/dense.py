@@ -21,7 +21,7 @@ from app.indexes.local.lock import WriteLock
 from app.indexes.local.vector_file import Rows, load_rows, save_rows, saved_revision
 from app.indexes.local.vectors import ExactRows, Found, QuantisedRows, best
 from app.indexes.port import Candidates, IndexEntry
-from app.stores.port import Keys, Scope
+from app.stores.port import Keys, Scope, VectorField
 
 BLOCK_ROWS = 16_384
 """Rows that are quantised together; fewer stay exact (25 MB of 384 dimensions), more would cost more to rewrite."""
@@ -33,14 +33,16 @@ _beside = ThreadPoolExecutor(_PROCESSORS, thread_name_prefix="dense-rows")
 
 
 class FaissDenseIndex:
-    """The dense index of one collection; `folder` is where its file and the file's lock stand."""
+    """The dense index of one field of a collection; `folder` is where its file and the file's lock stand."""
 
     wants_terms: ClassVar[bool] = False
     wants_vectors: ClassVar[bool] = True
 
-    def __init__(self, folder: Path) -> None:
-        self._file = folder / "dense.npz"
-        self._saving = WriteLock(folder / "dense.lock")
+    def __init__(self, folder: Path, field: VectorField = "context") -> None:
+        self.field = field
+        name = "dense" if field == "context" else f"dense-{field}"
+        self._file = folder / f"{name}.npz"
+        self._saving = WriteLock(folder / f"{name}.lock")
         self._writing = threading.Lock()
         self._rows = load_rows(self._file)
         self._unsaved = 0

@@ -30,7 +30,7 @@ from app.indexes.local.keyword_files import (
 )
 from app.indexes.local.lock import WriteLock
 from app.indexes.port import Candidates, IndexEntry
-from app.stores.port import Keys, Scope
+from app.stores.port import Keys, Scope, VectorField
 
 MOST_TERMS = 1024
 """Terms that one query asks for, the rarest ones: so many take about 20 ms in 100,000 chunks."""
@@ -62,6 +62,7 @@ class TantivyKeywordIndex:
     wants_vectors: ClassVar[bool] = False
 
     def __init__(self, folder: Path, signature: str) -> None:
+        self.field: VectorField = "context"
         self._folder = folder
         self._fields = Fields.of(signature)
         self._lock = WriteLock(folder.with_name(f"{folder.name}.lock"))

@@ -21,6 +21,9 @@ Found: TypeAlias = tuple[Keys, Floats]
 _STEPS = 127
 _ZERO_CODE = 128
 
+# Smaller ones vanish in float32.
+_LEAST_UNIT = 1e-36
+
 
 @dataclass(frozen=True, slots=True)
 class ExactRows:
@@ -136,7 +139,9 @@ class QuantisedRows:
             return self.keys[:0], np.zeros(0, np.float32)
         # x.q = offset.q + (code - 128).(scale q), and the scaled query is a multiple of whole numbers up to 127.
         scaled = self.scale * query
-        unit = float(np.abs(scaled).max()) / _STEPS or 1.0
+        unit = float(np.abs(scaled).max()) / _STEPS
+        if unit < _LEAST_UNIT:
+            unit = 1.0
         # Per thread: faiss would wake a team of threads for this one query.
         faiss.omp_set_num_threads(1)
         products, rows = self._index.search(np.rint(scaled / unit)[np.newaxis], limit, params=parameters)
