@@ -177,6 +177,24 @@ class UrlBlocked(InvalidRequest):
     code, title = "url_blocked", "This URL is not called"
 
 
+class UnusableArchive(FootnoteError):
+    """An export or a backup that holds what none of ours holds, or more than is allowed."""
+
+    status, code, title = 422, "unusable_archive", "The archive cannot be used"
+
+
+class DamagedArchive(UnusableArchive):
+    """An export or a backup that is not whole: its files are not those that were written."""
+
+    code, title = "damaged_archive", "The archive is damaged"
+
+
+class UnsupportedArchive(UnusableArchive):
+    """An export or a backup that a newer release wrote."""
+
+    code, title = "unsupported_archive", "The archive is of a newer release"
+
+
 class UnusableDocument(FootnoteError):
     """The document cannot be ingested; each subclass says why."""
 
