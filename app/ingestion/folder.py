@@ -155,7 +155,7 @@ class Progress(AbstractContextManager[Any], Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FailedFile:
-    """A file that could not be ingested: its path, the error's code and sentence."""
+    """A file that could not be ingested: where it is, the error's code and sentence."""
 
     path: str
     code: str
@@ -231,7 +231,7 @@ class FolderIngest:
 
     def _fail(self, file: FoundFile, problem: dict[str, Any], outcome: FolderOutcome) -> None:
         outcome.counts["failed"] += 1
-        outcome.failures.append(FailedFile(file.path, problem.get("code", "unknown"), problem.get("detail", "")))
+        outcome.failures.append(FailedFile(str(file.file), problem.get("code", "unknown"), problem.get("detail", "")))
 
     def _delete_missing(self, found: Scan) -> int:
         with self.ingestion.opened.get(self.collection.id) as opened:
