@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from app.errors import NotFound, StoreBusy, StoreDamaged, Unavailable
 from app.stores.driver import failure_name, sqlite_driver, storage_failure
 from app.stores.migration import migrate, needs_migration
+from app.stores.snapshot import copy_database
 
 _logger = logging.getLogger(__name__)
 
@@ -111,6 +112,13 @@ class Database:
                         self._empty_log(connection)
             finally:
                 self._writer.release()
+
+    def copy(self, target: Path, clean: Sequence[str] = ()) -> None:
+        """Write the database as it is at one moment to a new file, while others write; `clean` runs on the copy."""
+        with self.reading(snapshot=True, limited=False) as connection:
+            # Only the first read fixes the moment.
+            connection.exec_driver_sql("SELECT count(*) FROM sqlite_master")
+            copy_database(connection.connection.driver_connection, target, clean)
 
     def bytes_on_disk(self) -> int:
         """Return the size of the file and its log; raises `NotFound` when they were deleted."""

@@ -55,6 +55,11 @@ def migrations_folder() -> Path:
     return installed if installed.is_dir() else _APP.parent / "migrations"
 
 
+def known_revisions(stream: Literal["catalog", "collection"]) -> frozenset[str]:
+    """Return every revision that this release can bring to head."""
+    return _revisions(stream)
+
+
 def _revision(connection: Connection) -> str | None:
     if not inspect(connection).has_table(_VERSION.name):
         return None

@@ -7,6 +7,7 @@ change log that every index follows.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -286,6 +287,17 @@ class CollectionStore(Protocol):
         """Keep a batch's vectors, so that an interrupted job embeds nothing twice."""
         ...
 
+    def known_contexts(self, job_id: str, document_id: str | None) -> dict[bytes, str]:
+        """Return what a language model wrote of chunks, by SHA-256 of their clean text.
+
+        That is what the job staged, and what the ready version of the document has if one is named.
+        """
+        ...
+
+    def stage_contexts(self, job_id: str, fresh: dict[bytes, str]) -> None:
+        """Keep what a language model wrote, so that an interrupted job asks for nothing twice."""
+        ...
+
     def drop_staged(self, job_id: str) -> None:
         """Forget what the job staged."""
         ...
@@ -366,6 +378,13 @@ class CollectionStore(Protocol):
         """Return differences inside the store: `{kind, document_id, chunk_id, detail}` each.
 
         `advance` hears how many documents were looked at.
+        """
+        ...
+
+    def snapshot(self, target: Path, *, without_work: bool = False) -> None:
+        """Write the store as it is at one moment to a new file, while writes go on; nothing deleted comes along.
+
+        `without_work` leaves out what only unfinished jobs need, and documents that never had a version.
         """
         ...
 

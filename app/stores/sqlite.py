@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from app.domain import ChunkKind, Document, DocumentState, EmbeddingSpace, Filter, Metadata, Page
 from app.settings import Settings
-from app.stores import changes, chunks, documents, listing, scopes, texts, verification, versions
+from app.stores import changes, chunks, contexts, documents, listing, scopes, texts, verification, versions
 from app.stores.column_types import utc_now
 from app.stores.connection import Database
 from app.stores.port import (
@@ -29,6 +29,7 @@ from app.stores.port import (
     VectorField,
 )
 from app.stores.replacing import replace_chunks
+from app.stores.snapshot import WITHOUT_WORK
 from app.stores.vectors import (
     drop_staged,
     fix_space,
@@ -199,6 +200,16 @@ class SqliteStore:
         with self._database.writing() as connection:
             stage_vectors(connection, job_id, vectors)
 
+    def known_contexts(self, job_id: str, document_id: str | None) -> dict[bytes, str]:
+        """Return the contexts that the job staged, and those of the document's ready version."""
+        with self._database.reading(limited=False) as connection:
+            return contexts.known_contexts(connection, job_id, document_id)
+
+    def stage_contexts(self, job_id: str, fresh: dict[bytes, str]) -> None:
+        """Keep contexts for a job."""
+        with self._database.writing() as connection:
+            contexts.stage_contexts(connection, job_id, fresh)
+
     def drop_staged(self, job_id: str) -> None:
         """Forget what the job staged."""
         with self._database.writing() as connection:
@@ -322,6 +333,10 @@ class SqliteStore:
             if advance is not None and last is not None:
                 advance(looked_at)
         return found
+
+    def snapshot(self, target: Path, *, without_work: bool = False) -> None:
+        """Write the store as it is at one moment to a new file."""
+        self._database.copy(target, WITHOUT_WORK if without_work else ())
 
     def close(self) -> None:
         """Close every connection; waits for what is running."""
