@@ -103,6 +103,8 @@ class Chunk:
     page_end: int | None = None
     kind: ChunkKind = "child"
     parent: int | None = None
+    written_context: str | None = None
+    """What a language model wrote of the chunk, which `context` ends with."""
 
     @property
     def indexed_text(self) -> str:
@@ -285,6 +287,15 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class Attachment:
+    """A file that came inside another one and becomes a document of its own; `media_type` is what it is said to be."""
+
+    name: str
+    media_type: str | None
+    data: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Extraction:
     """What a loader made of a file; the text is canonical (NFC, `\\n`, no NUL, no lone surrogate)."""
 
@@ -302,6 +313,7 @@ class Extraction:
     details: Mapping[str, Any] = field(default_factory=dict)
     records: tuple[int, ...] = ()
     """Where each record of a table or a list begins, for chunks of whole records."""
+    attachments: tuple[Attachment, ...] = ()
 
     def report(self) -> dict[str, Any]:
         """Return the extraction report that is stored and answered."""

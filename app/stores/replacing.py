@@ -155,6 +155,7 @@ def _row(key: int, document_key: int, chunk: Chunk, parent_key: int | None) -> d
         "kind": chunk.kind,
         "token_count": chunk.token_count,
         "parent_key": parent_key,
+        "written_context": chunk.written_context,
     }
 
 

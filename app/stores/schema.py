@@ -147,6 +147,7 @@ class ChunkColumns(TypedColumns):
     kind: Named[str] = Column(String(16))
     token_count: Named[int] = Column(Integer)
     parent_key: Named[int | None] = Column(Integer, index=True)
+    written_context: Named[str | None] = Column(Text)
 
 
 class VectorColumns(TypedColumns):
@@ -199,7 +200,10 @@ class StagedVectorColumns(TypedColumns):
 
 
 class StagedContextColumns(TypedColumns):
-    """A context that a language model wrote for a job which has not written its document yet."""
+    """A context that a language model wrote for a job which has not written its document yet.
+
+    By SHA-256 of the chunk's clean text.
+    """
 
     job_id: Named[str] = Column(String(64), primary_key=True)
     text_hash: Named[bytes] = Column(LargeBinary, primary_key=True)

@@ -16,6 +16,7 @@ from app.stores.schema import (
     embedding_space,
     kept_vectors,
     parent_vectors,
+    staged_contexts,
     staged_vectors,
     vectors,
 )
@@ -80,8 +81,9 @@ def stage_vectors(connection: Connection, job_id: str, fresh: Mapping[bytes, NDA
 
 
 def drop_staged(connection: Connection, job_id: str) -> None:
-    """Forget what a job staged."""
-    connection.execute(delete(staged_vectors).where(staged_vectors.c.job_id == job_id))
+    """Forget what a job staged, vectors and contexts."""
+    for table in (staged_vectors, staged_contexts):
+        connection.execute(delete(table).where(table.c.job_id == job_id))
 
 
 def similarities(

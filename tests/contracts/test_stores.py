@@ -489,6 +489,24 @@ def test_the_vector_of_a_clean_text_is_known_by_its_hash(store: CollectionStore)
     assert set(store.known_vectors(hashes)) == set(hashes[:2])
 
 
+def test_written_contexts_are_known_while_a_job_works_and_with_the_version(store: CollectionStore) -> None:
+    assert store.known_contexts("job", "a") == {}
+    store.stage_contexts("job", {text_hash("one "): "staged", text_hash("two "): "staged too"})
+    store.stage_contexts("job", {text_hash("one "): "again"})
+    assert store.known_contexts("job", None) == {text_hash("one "): "staged", text_hash("two "): "staged too"}
+    assert store.known_contexts("another job", None) == {}
+
+    prepared = prepare(store, "a", ["one ", "plain "])
+    one, plain = prepared.chunks
+    store.replace_document(
+        replace(prepared, chunks=[replace(one, context="T\nthe model's", written_context="the model's"), plain])
+    )
+    store.drop_staged("job")
+
+    assert store.known_contexts("job", "a") == {text_hash("one "): "the model's"}
+    assert store.known_contexts("job", None) == {}
+
+
 # --- vectors ---
 
 

@@ -11,6 +11,7 @@ depends_on = None
 
 def upgrade() -> None:
     op.add_column("chunks", sa.Column("parent_key", sa.Integer()))
+    op.add_column("chunks", sa.Column("written_context", sa.Text()))
     op.create_index("ix_chunks_parent_key", "chunks", ["parent_key"])
     op.add_column("documents", sa.Column("chunking", sa.JSON()))
     op.add_column("documents", sa.Column("indexed_at", sa.BigInteger()))
@@ -76,6 +77,7 @@ def downgrade() -> None:
     op.drop_index("ix_chunks_parent_key", "chunks")
     for table, column in (
         ("chunks", "parent_key"),
+        ("chunks", "written_context"),
         ("documents", "chunking"),
         ("documents", "indexed_at"),
         ("versions", "settings_hash"),
