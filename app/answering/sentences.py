@@ -17,7 +17,7 @@ _MARKERS = r"(?:\s*[\[［【]\d{1,3}(?:\s*[,，]\s*\d{1,3})*[\]］】])*"
 _END = re.compile(rf"(?:[。！？｡]+|[!?]+(?=\W|$)|\.+(?=\W|$)){_CLOSERS}{_MARKERS}")
 _STRUCTURE = re.compile(r"\s*(?:[-*+•·‣▪◦]\s|\d{1,3}(?:[.)]\s|、)|\||#{1,6}\s|>|```|~~~)")
 _PREFIX = re.compile(r"(?:[-*+•·‣▪◦>]\s+|#{1,6}\s+)+")
-_NAMED_VALUE = re.compile(r"\w[\w .-]{0,40}[:：]\s")
+_NAMED_VALUE = re.compile(r"\w[\w .()/%&#$€'\[\]-]{0,60}[:：]\s")
 _LAST_WORD = re.compile(r"[^\W\d_](?:[^\W\d_]|\.(?=[^\W_]))*$")
 _SOFT_CUTS = ("；;\n", "，,、", " \t")
 
@@ -74,6 +74,9 @@ def _ends_here(line: str, text: str, following: int) -> bool:
     if not line.strip() or not rest.split("\n", 1)[0].strip():
         return True
     if _STRUCTURE.match(rest) or line.lstrip()[:1] in ("|", "#") or "\t" in line.strip():
+        return True
+    if _NAMED_VALUE.match(line) and _NAMED_VALUE.match(rest):
+        # Two records of a table, or two fields of one.
         return True
     goes_on = rest.lstrip()[:1].islower() and not _NAMED_VALUE.match(rest)
     return not goes_on and _columns(line) < WRAPPED_COLUMNS

@@ -16,7 +16,7 @@ _FULL = 0.92
 _FULL_BEFORE_LOWER_CASE = 0.7
 _FEWEST_WORDS = 4
 _LETTER_SHARE = 0.75
-_CAPITALISED_SHARE = 0.6
+_CAPITALISED_SHARE = 0.55
 _FEWEST_DOTS = 4
 
 _TERMINAL = frozenset(".!?:;。！？：；…｡")
@@ -31,6 +31,9 @@ _STRUCTURE = re.compile(
     r"|[（(]?[一二三四五六七八九十]{1,3}[)）、.]|第.{1,4}[章节節条條款]|\||#{1,6}\s|>"
     r"|(?:figure|fig\.|table|图|圖|表|chapter|appendix|algorithm)\s*[\dIVX]+\s*(?:[.:|—：]|$)",
     re.I,
+)
+_ABBREVIATION = re.compile(
+    r"\b(?:al|cf|vs|approx|e\.g|i\.e|fig|figs|eq|no|nos|pp|vol|dr|mr|mrs|ms|prof|st|z\.b|d\.h)\.$", re.I
 )
 _FIRST_WORD = re.compile(rf"[^\s{SOFT_HYPHEN}]+")
 
@@ -122,7 +125,7 @@ def _seam(line: str, following: str, width: int) -> str | None:
 
 
 def _ends_sentence(line: str) -> bool:
-    return line.rstrip(_CLOSERS)[-1:] in _TERMINAL
+    return line.rstrip(_CLOSERS)[-1:] in _TERMINAL and not _ABBREVIATION.search(line[-8:])
 
 
 def _goes_on(following: str) -> bool:

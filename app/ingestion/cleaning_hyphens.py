@@ -15,9 +15,8 @@ _WORD = re.compile(r"[^\W\d_]+(?:[-‐][^\W\d_]+)*")
 _BEFORE = re.compile(r"[^\W\d_]*$")
 _AFTER = re.compile(r"[^\W\d_]*")
 _LONGEST_WORD = 40
-# ruff: disable[SIM905]
-_CONJUNCTIONS = frozenset("and or nor und oder bzw et ou y o e en of und/oder".split())
-# ruff: enable[SIM905]
+_CONJUNCTIONS = frozenset(("and", "und", "oder", "bzw"))
+"""What stands after a hyphen that stands for a word to come: pre- and post-war."""
 _SHORTEST_PART = 4
 
 
@@ -51,24 +50,27 @@ class Hyphenation:
             first = _BEFORE.search(self._text[max(0, seam.start() - _LONGEST_WORD) : seam.start()])
             after = _AFTER.match(self._text, seam.end(), seam.end() + _LONGEST_WORD)
             parts = (first[0] if first else "", after[0] if after else "")
-            if parts[1].casefold() in _CONJUNCTIONS and seam["end"]:
-                yield Seam(Edit(seam.start("end"), seam.end(), " "), is_joined=False)
+            if parts[1].casefold() in _CONJUNCTIONS and not self._words["".join(parts).casefold()]:
+                yield Seam(Edit(seam.start(), seam.end(), "- "), is_joined=False)
             elif self._is_one_word(*parts, seam):
                 yield Seam(Edit(seam.start(), seam.end(), ""), is_joined=True)
             else:
                 yield Seam(Edit(seam.start(), seam.end(), "-"), is_joined=False)
 
     def _is_one_word(self, first: str, second: str, seam: re.Match[str]) -> bool:
-        if not (seam["before"].islower() and seam["after"].islower()) or self._is_address(seam.start()):
-            # An acronym, a name or a number keeps its hyphen, and so does an address.
-            return _has_no_case(seam["before"] + seam["after"])
         joined, hyphenated = (first + second).casefold(), f"{first}-{second}".casefold()
-        if self._words[joined] or self._words[hyphenated]:
+        if first and second and (self._words[joined] or self._words[hyphenated]):
             return self._words[joined] >= self._words[hyphenated]
-        is_compound = min(len(first), len(second)) >= _SHORTEST_PART and all(
-            self._words[part.casefold()] for part in (first, second)
-        )
-        return not is_compound
+        if not (seam["before"].islower() and seam["after"].islower()):
+            # An acronym, a name or a number keeps its hyphen.
+            return _has_no_case(seam["before"] + seam["after"])
+        if self._is_in_chain(seam.start() - len(first)) or self._is_address(seam.start()):
+            return False
+        are_words = all(self._words[part.casefold()] for part in (first, second))
+        return not (are_words and min(len(first), len(second)) >= _SHORTEST_PART)
+
+    def _is_in_chain(self, start: int) -> bool:
+        return start > 1 and self._text[start - 1] in "-‐" and self._text[start - 2].isalnum()
 
     def _is_address(self, place: int) -> bool:
         before = self._text[max(0, place - 2 * _LONGEST_WORD) : place].split()

@@ -24,7 +24,7 @@ _LONGEST_STEP = 2
 _ROMAN = re.compile(r"m{0,3}(?:c[md]|d?c{0,3})(?:x[cl]|l?x{0,3})(?:i[xv]|v?i{0,3})")
 _NUMBER = r"(?P<number>\d{1,4}|[ivxlc]{1,7})"
 _AT_START = re.compile(rf"[\W_]*{_NUMBER}(?=[^\w.]|\.?$)")
-_AT_END = re.compile(rf"(?:^|[\s|/•·\[(—–-]){_NUMBER}[\W_]*$")
+_AT_END = re.compile(rf"(?:^|[\s|/•·\[(]){_NUMBER}[\W_]*$")
 _AFTER_WORD = re.compile(
     rf"\b(?:page|pg|p|seite|página|pagina|стр|slide|sheet)\b[.:]?\s*{_NUMBER}(?!\w)|第\s*(\d+)\s*[页頁]"
 )

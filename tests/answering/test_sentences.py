@@ -32,6 +32,18 @@ def texts(text: str) -> list[str]:
             ["Leave", "320 days", "20 hours", "| a | b |", "| 1 | 2 |"],
         ),
         ("team: hr\nyear: 2026\nOwner: Ann", ["team: hr", "year: 2026", "Owner: Ann"]),
+        (
+            "city: Oslo; country: Norway; population: 709037; note: capital since 1814\n"
+            "city: Bergen; country: Norway; population: 291940; note: second largest",
+            [
+                "city: Oslo; country: Norway; population: 709037; note: capital since 1814",
+                "city: Bergen; country: Norway; population: 291940; note: second largest",
+            ],
+        ),
+        (
+            "people[0].name: Anna Maria Svensson of the northern department\npeople[0].role (now): the engineer",
+            ["people[0].name: Anna Maria Svensson of the northern department", "people[0].role (now): the engineer"],
+        ),
         ("1. First step\n2. Second step", ["1. First step", "2. Second step"]),
         (
             "This line of a page was wrapped by its\nprinter and goes on here. End.",

@@ -17,7 +17,7 @@ def test_a_document_is_loaded_cut_and_told_where_its_chunks_stand(request_for, t
     for chunk in prepared.chunks:
         assert chunk.text == prepared.extraction.text[chunk.start : chunk.end]
         assert "Leave" in chunk.context
-    assert set(prepared.timings_ms) == {"load", "chunk"}
+    assert set(prepared.timings_ms) == {"load", "clean", "chunk"}
 
 
 def test_chunks_of_a_pdf_know_their_pages_and_those_of_a_text_do_not(request_for, make_pdf, tmp_path: Path) -> None:
