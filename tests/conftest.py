@@ -1,5 +1,6 @@
 """What tests of every room share."""
 
+import contextlib
 import json
 import os
 import threading
@@ -123,3 +124,101 @@ def model_server() -> Iterator[ModelServer]:
     server = ModelServer()
     yield server
     server.close()
+
+
+@dataclass
+class Page:
+    """What a site answers; `None` in place of a page hangs up."""
+
+    body: bytes = b""
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Visit:
+    """A request that a site received."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+
+class Site:
+    """A real web server on 127.0.0.1, known as `host` to who asks `addresses`; `pages` answers each path.
+
+    `host` names the site in tests of clients that take a resolver; what has no page is 404.
+    """
+
+    Page = Page
+    host = "site.test"
+
+    def __init__(self) -> None:
+        self.visits: list[Visit] = []
+        self.pages: dict[str, Page | Callable[[Visit], Page | None] | None] = {}
+        owner = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            wbufsize = -1
+
+            def answer(self) -> None:
+                length = int(self.headers.get("Content-Length", 0))
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                visit = Visit(self.command, self.path, headers, self.rfile.read(length))
+                owner.visits.append(visit)
+                page = owner.pages.get(self.path, Page(status=404))
+                page = page(visit) if callable(page) else page
+                self.close_connection = True
+                if page is None:
+                    return
+                self.send_response(page.status)
+                for name, value in {"Content-Length": str(len(page.body)), **page.headers}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(page.body)
+
+            def do_GET(self) -> None:
+                self.answer()
+
+            def do_POST(self) -> None:
+                self.answer()
+
+            def log_message(self, *args: Any) -> None: ...
+
+            def handle(self) -> None:
+                with contextlib.suppress(ConnectionError):
+                    super().handle()
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self._thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01})
+        self._thread.start()
+        self.port = self.server.server_port
+        self.url = f"http://{self.host}:{self.port}"
+
+    def addresses(self, host: str, port: int) -> list[str]:
+        """Resolve the site's own name, and addresses to themselves."""
+        if host == self.host:
+            return ["127.0.0.1"]
+        if host.replace(".", "").isdigit():
+            return [host]
+        raise OSError(f"{host} is not known")
+
+    def paths(self) -> list[str]:
+        """Return what was asked for, without robots.txt."""
+        return [visit.path for visit in self.visits if visit.path != "/robots.txt"]
+
+    def close(self) -> None:
+        self.server.shutdown()
+        self._thread.join()
+        self.server.server_close()
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    """A web site that tests fill with pages; see `Site`."""
+    opened = Site()
+    yield opened
+    opened.close()
