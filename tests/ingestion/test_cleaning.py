@@ -182,7 +182,7 @@ def test_tables_code_names_and_lines_that_may_break_within_a_word_stay_as_they_a
 
 def test_a_sentence_goes_on_over_the_edge_of_a_page() -> None:
     pages = [
-        "She had been living in the house for many years when one of\nthe men came to tell her that the river would be\n7",
+        "She had lived in the house for many years when one of\nthe men came to tell her that the river would be\n7",
         "moved. She said nothing and shut the door, since there was nothing\nto be said about it any more.\n8",
         "A third page has its own words and so it only shows its number and\nnothing else.\n9",
     ]

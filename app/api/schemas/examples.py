@@ -13,7 +13,7 @@ COLLECTION: dict[str, Any] = {
     "description": "Rules and benefits",
     "embedding": {"model": "multilingual-e5-small"},
     "chunking": {"strategy": "auto", "size": 1200, "overlap": 0, "unit": "characters"},
-    "normalisation": {},
+    "normalisation": {"repeated_lines": "auto", "hyphens": "auto", "line_breaks": "auto"},
     "indexing": "standard",
     "defaults": {"top_k": 8},
     "instructions": "Answer in the language of the question.",
