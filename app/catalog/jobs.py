@@ -153,6 +153,16 @@ class Jobs:
         with self._database.write() as connection:
             return connection.execute(change).scalar_one_or_none() is False
 
+    def amend(self, job_id: str, owner: str, changes: dict[str, Any]) -> bool:
+        """Add members to the payload of the owner's job; return `False` if it is not the owner's any more."""
+        payload = select(jobs.c.payload).where(claims.owned(job_id, owner))
+        with self._database.write() as connection:
+            before = connection.execute(payload).scalar_one_or_none()
+            if before is not None:
+                amended = update(jobs).where(jobs.c.id == job_id).values(payload={**before, **changes})
+                connection.execute(amended)
+            return before is not None
+
     def finish(
         self,
         job_id: str,
@@ -162,14 +172,20 @@ class Jobs:
         error: dict[str, Any] | None = None,
         result: dict[str, Any] | None = None,
         stages: Sequence[dict[str, Any]] | None = None,
+        announce: Callable[[Connection], None] | None = None,
     ) -> bool:
-        """End a job and wipe its password; return `False`, with nothing done, if it is not the owner's any more."""
+        """End a job and wipe its password; return `False`, with nothing done, if it is not the owner's any more.
+
+        `announce` is called in the same transaction, so that an end is told of if and only if it came.
+        """
         values = claims.ended(JobState(state), self._clock(), error) | {"result": result}
         if stages is not None:
             values["stages"] = list(stages)
         with self._database.write() as connection:
             ended = connection.execute(update(jobs).where(claims.owned(job_id, owner)).values(values))
             was_ended = bool(ended.rowcount)
+            if was_ended and announce is not None:
+                announce(connection)
         self._notify()
         return was_ended
 
