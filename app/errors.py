@@ -2,9 +2,10 @@
 
 FootnoteError
 ├── Unauthenticated 401 · InsufficientScope 403 · NotFound 404 · MethodNotAllowed 405
-├── Conflict 409 ── NameTaken, EmbeddingModelMismatch
-├── PreconditionFailed 412 (Overtaken) · PayloadTooLarge 413 · UnsupportedMediaType 415
+├── Conflict 409 ── NameTaken, EmbeddingModelMismatch, QuotaExceeded
+├── PreconditionFailed 412 (Overtaken) · PayloadTooLarge 413 (DocumentOverQuota) · UnsupportedMediaType 415
 ├── InvalidRequest 422 ── UnknownField, InvalidCursor, UrlBlocked
+├── UnusableArchive 422 ── DamagedArchive, UnsupportedArchive
 ├── UnusableDocument 422 ── EmptyDocument, UndecodableText, NoExtractableText, DamagedDocument,
 │                           PasswordRequired, DocumentLimitExceeded
 ├── TooManyRequests 429 ── QueueFull
@@ -121,6 +122,25 @@ class EmbeddingModelMismatch(Conflict):
     code, title = "embedding_model_mismatch", "The collection was embedded with another model"
 
 
+class QuotaExceeded(Conflict):
+    """A collection holds as much as its quota allows.
+
+    409, since what is stored stands in the way: deleting some of it makes room, waiting (429) does not, and the key may
+    do what it asked for (no 403).
+    """
+
+    code, title = "quota_exceeded", "A quota of the collection is used up"
+
+    @classmethod
+    def of(cls, quota: str, *, limit: int, used: int, needed: int) -> "QuotaExceeded":
+        """Return the error that names the quota, its value and the present use."""
+        return cls(
+            f"the collection may hold {limit} {quota}; it holds {used}, and this needs {needed} more",
+            hint=f"delete what is not needed, or have the admin key raise `quotas.{quota}`",
+            extra={"quota": quota, "limit": limit, "used": used, "needed": needed},
+        )
+
+
 class PreconditionFailed(FootnoteError):
     """`If-Match` or `If-None-Match` does not hold."""
 
@@ -135,6 +155,21 @@ class PayloadTooLarge(FootnoteError):
     """The body is above a limit; the detail names the setting."""
 
     status, code, title = 413, "payload_too_large", "The body is too large"
+
+
+class DocumentOverQuota(PayloadTooLarge):
+    """One document is larger than its collection allows; 413, since no deletion makes room for it."""
+
+    code, title = "quota_exceeded", "The document is above the collection's quota"
+
+    @classmethod
+    def of_size(cls, size: int, limit: int) -> "DocumentOverQuota":
+        """Return the error that names the quota and its value."""
+        return cls(
+            f"the document has {size} bytes; this collection allows {limit} a document",
+            hint="split the document, or have the admin key raise `quotas.document_bytes`",
+            extra={"quota": "document_bytes", "limit": limit, "needed": size},
+        )
 
 
 class UnsupportedMediaType(FootnoteError):

@@ -4,6 +4,7 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
+from app.api.collection_settings import allowed_quotas, collection_reply, settings_of
 from app.api.declared import keyed
 from app.api.dependencies import (
     Access,
@@ -24,6 +25,7 @@ from app.api.schemas.collections import (
     CollectionReply,
     CollectionSettings,
     CollectionStats,
+    QuotaUse,
 )
 from app.api.schemas.strict import unknown_name
 from app.api.searching import check_defaults
@@ -35,6 +37,7 @@ from app.domain import ChunkingOptions
 from app.errors import FieldError, NameTaken, UnknownField
 from app.ingestion.chunkers.options import check_chunking
 from app.ingestion.collections import create_collection, remove_collection, update_collection
+from app.ingestion.quotas import Quotas
 
 router = APIRouter(prefix="/v1/collections", route_class=StrictRoute, tags=["collections"])
 
@@ -46,7 +49,9 @@ def list_collections(
     """Answer the collections that the key opens."""
     page, next_cursor = services.collections.list(ids=principal.collection_ids, limit=limit, cursor=cursor)
     return CollectionList(
-        data=[_reply(collection) for collection in page], has_more=next_cursor is not None, next_cursor=next_cursor
+        data=[collection_reply(collection) for collection in page],
+        has_more=next_cursor is not None,
+        next_cursor=next_cursor,
     )
 
 
@@ -64,18 +69,19 @@ def put_collection(
     """Make the collection, which needs the admin key, or replace all of its settings; its documents stay."""
     if principal.role is Role.ADMIN and services.collections.get(collection) is None:
         try:
-            return reply(_reply(_create(services, collection, body)), 201)
+            return reply(collection_reply(_create(services, collection, body)), 201)
         except NameTaken:
             pass  # Somebody else made it at the same moment.
     access = _owned(services, principal, collection)
     _check(services, body)
-    return reply(_reply(_change(access, body.title, body.description, _settings(body))))
+    settings = settings_of(body) | {"quotas": allowed_quotas(access, body)}
+    return reply(collection_reply(_change(access, body.title, body.description, settings)))
 
 
 @router.get("/{collection}", operation_id="collections.get", summary="Look at a collection", responses=keyed(404))
 def get_collection(access: SearchAccess) -> CollectionReply:
     """Answer the collection's settings."""
-    return _reply(access.collection)
+    return collection_reply(access.collection)
 
 
 @router.patch(
@@ -88,10 +94,11 @@ def patch_collection(access: OwnerAccess, body: CollectionPatch) -> CollectionRe
     """Change the fields that the body names; the documents stay as they are until they are sent again."""
     _check(access.services, body)
     before, given = access.collection, body.model_fields_set
-    settings = before.settings | {name: value for name, value in _settings(body).items() if name in given}
+    asked = settings_of(body) | {"quotas": allowed_quotas(access, body)}
+    settings = before.settings | {name: value for name, value in asked.items() if name in given}
     title = body.title if "title" in given else before.title
     description = body.description if "description" in given else before.description
-    return _reply(_change(access, title, description, settings))
+    return collection_reply(_change(access, title, description, settings))
 
 
 @router.delete(
@@ -129,6 +136,10 @@ def collection_stats(access: IngestAccess) -> CollectionStats:
         embedding=None
         if space is None
         else {"provider": space.provider, "model": space.model, "dimensions": space.dimensions},
+        quotas={
+            name: QuotaUse(limit=limit, used=used)
+            for name, (limit, used) in Quotas.of(access.collection).use(stats).items()
+        },
     )
 
 
@@ -153,7 +164,7 @@ def _owned(services: Services, principal: Principal, name: str) -> Access:
 def _create(services: Services, name: str, body: CollectionSettings) -> Collection:
     _check(services, body)
     return create_collection(
-        services.ingestion, name, title=body.title, description=body.description, settings=_settings(body)
+        services.ingestion, name, title=body.title, description=body.description, settings=settings_of(body)
     )
 
 
@@ -164,28 +175,3 @@ def _change(access: Access, title: str | None, description: str | None, settings
     if (title, description, settings) == (before.title, before.description, before.settings):
         return before
     return update_collection(access.services.ingestion, before, title=title, description=description, settings=settings)
-
-
-def _settings(body: CollectionSettings) -> dict[str, Any]:
-    return {
-        "embedding": body.embedding.model_dump(),
-        "chunking": body.chunking.model_dump(),
-        "normalisation": body.normalisation.model_dump(),
-        "indexing": body.indexing,
-        "defaults": body.defaults.model_dump(exclude_unset=True),
-        "instructions": body.instructions,
-        "metadata_fields": body.metadata_fields,
-        "keep_versions": body.keep_versions,
-        "max_age_days": body.max_age_days,
-    }
-
-
-def _reply(collection: Collection) -> CollectionReply:
-    return CollectionReply(
-        name=collection.name,
-        title=collection.title,
-        description=collection.description,
-        created_at=collection.created_at,
-        updated_at=collection.updated_at,
-        **collection.settings,
-    )

@@ -52,6 +52,15 @@ class NormalisationSettings(Request):
     ] = "auto"
 
 
+class QuotaSettings(Request):
+    """The most that the collection may hold; only the admin key changes it. What is absent has no limit."""
+
+    documents: Annotated[int | None, Field(ge=0, description="Documents, in any state")] = None
+    chunks: Annotated[int | None, Field(ge=0)] = None
+    bytes: Annotated[int | None, Field(ge=0, description="Bytes of all stored originals")] = None
+    document_bytes: Annotated[int | None, Field(ge=0, description="Bytes of one document as it was sent")] = None
+
+
 class CollectionSettings(Request):
     """What a collection's documents and answers share; an absent field takes its default."""
 
@@ -77,6 +86,7 @@ class CollectionSettings(Request):
     max_age_days: Annotated[
         float | None, Field(gt=0, le=36_500, description="Documents that have not changed for so long are deleted")
     ] = None
+    quotas: QuotaSettings = QuotaSettings()
 
 
 class CollectionPatch(CollectionSettings):
@@ -102,6 +112,7 @@ class CollectionReply(Reply):
     metadata_fields: list[str]
     keep_versions: int = DEFAULT_KEPT_VERSIONS
     max_age_days: float | None = None
+    quotas: dict[str, int] = Field(default_factory=dict, description="Those that are set")
     created_at: datetime
     updated_at: datetime
 
@@ -118,6 +129,13 @@ class CollectionList(Reply):
     next_cursor: str | None
 
 
+class QuotaUse(Reply):
+    """A quota and what is used of it."""
+
+    limit: int
+    used: int | None = Field(description="Absent for `document_bytes`, which each document has for itself")
+
+
 class CollectionStats(Reply):
     """Counts of one collection; bytes are on disk."""
 
@@ -130,3 +148,4 @@ class CollectionStats(Reply):
     database_bytes: int
     original_bytes: int
     embedding: dict[str, Any] | None = Field(description="The space of the stored vectors")
+    quotas: dict[str, QuotaUse] = Field(description="Each quota that is set")

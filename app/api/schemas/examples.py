@@ -20,6 +20,7 @@ COLLECTION: dict[str, Any] = {
     "metadata_fields": ["team", "year"],
     "keep_versions": 3,
     "max_age_days": None,
+    "quotas": {"documents": 1000, "document_bytes": 50_000_000},
     "created_at": _TIME,
     "updated_at": _TIME,
 }
@@ -32,6 +33,7 @@ STATS: dict[str, Any] = {
     "database_bytes": 3_145_728,
     "original_bytes": 1_048_576,
     "embedding": {"provider": "local", "model": "multilingual-e5-small", "dimensions": 384},
+    "quotas": {"documents": {"limit": 1000, "used": 12}, "document_bytes": {"limit": 50_000_000, "used": None}},
 }
 
 _SUMMARY: dict[str, Any] = {
