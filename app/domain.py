@@ -313,6 +313,8 @@ class Extraction:
     details: Mapping[str, Any] = field(default_factory=dict)
     records: tuple[int, ...] = ()
     """Where each record of a table or a list begins, for chunks of whole records."""
+    record_numbers: tuple[int, ...] = ()
+    """The row of its sheet that each of `records` is, or nothing."""
     attachments: tuple[Attachment, ...] = ()
 
     def report(self) -> dict[str, Any]:
