@@ -58,6 +58,12 @@ class Settings(BaseSettings):
     language_model_base_url: str = Field("https://api.openai.com/v1", description="Its OpenAI-compatible server")
     language_model_api_key: SecretStr | None = Field(None, description="Its key, where it needs one")
     language_model_context_tokens: int = Field(8192, ge=512, description="Its window, in tokens")
+    contextualizer_tokens: int = Field(
+        100, ge=16, le=2000, description="Longest context that it writes of a chunk, in tokens"
+    )
+    contextualizer_requests: int = Field(
+        4, ge=1, le=64, description="Contexts of one document that it is asked for side by side"
+    )
     language_model_timeout_seconds: float = Field(120, gt=0, description="Time limit of one answer")
 
     max_upload_bytes: int = Field(200_000_000, ge=1, description="Largest body of an upload, and largest file")
@@ -78,6 +84,7 @@ class Settings(BaseSettings):
     ocr_page_seconds: float = Field(
         20, ge=0, description="Time that a page to be recognised (OCR) adds to its document's limit; 0 for none"
     )
+    max_attachments: int = Field(100, ge=0, description="Most attachments of one e-mail that become documents")
     parse_processes: int = Field(1, ge=1, le=64, description="Documents parsed side by side, per server process")
 
     fetch: bool = Field(False, description="Whether documents may be fetched from URLs")

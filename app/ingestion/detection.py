@@ -12,33 +12,36 @@ from app.domain import Notice
 from app.errors import DamagedDocument, EmptyDocument, UndecodableText, UnsupportedMediaType
 from app.ingestion.loaders.charset import decode
 from app.ingestion.media_types import (
+    BMP,
     BY_DECLARATION,
     BY_EXTENSION,
     CONTAINERS,
     DOCX,
+    EML,
+    EPUB,
     HTML,
+    JPEG,
     JSON,
     JSON_LINES,
+    MSG,
     NOT_READ,
-    NOT_READ_DECLARED,
     ODT,
     OFFICE,
     PDF,
+    PNG,
     PPTX,
     READ,
     RTF,
     TEXT,
     TEXTUAL,
+    TIFF,
+    WEBP,
     XLSX,
     XML,
 )
 
 _MAGIC = (
-    (b"\x89PNG\r\n\x1a\n", "a PNG image"),
-    (b"\xff\xd8\xff", "a JPEG image"),
     (b"GIF8", "a GIF image"),
-    (b"II*\0", "a TIFF image"),
-    (b"MM\0*", "a TIFF image"),
     (b"\x1f\x8b\x08", "a gzip archive"),
     (b"BZh", "a bzip2 archive"),
     (b"\xfd7zXZ\0", "an xz archive"),
@@ -48,12 +51,20 @@ _MAGIC = (
     (b"\x7fELF", "a program"),
     (b"\0asm", "a program"),
 )
+_PICTURES = (
+    (re.compile(rb"\x89PNG\r\n\x1a\n"), PNG),
+    (re.compile(rb"\xff\xd8\xff"), JPEG),
+    (re.compile(rb"II\*\0|MM\0\*"), TIFF),
+    (re.compile(rb"RIFF.{4}WEBP", re.S), WEBP),
+    (re.compile(rb"BM.{4}\0{4}.{4}[\x0c\x28\x34\x38\x40\x6c\x7c]\0{3}", re.S), BMP),
+)
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _OLE_KINDS = (
+    # First, since files attached to a message have their own entries in it.
+    ("__properties_version1.0", MSG, None),
     ("WordDocument", "an old binary Word document (.doc)", "convert it to .docx"),
     ("PowerPoint Document", "an old binary PowerPoint presentation (.ppt)", "convert it to .pptx"),
     ("Workbook", "an old binary Excel workbook (.xls)", "convert it to .xlsx"),
-    ("__properties_version1.0", NOT_READ[".msg"], None),
 )
 _ZIP_PARTS = (
     ("word/", DOCX),
@@ -68,6 +79,12 @@ _CONTROLS = bytes(byte for byte in range(32) if byte not in b"\t\n\f\r\x1b") + b
 _MARKUP_PROLOGUE = rb"(?:\s|<\?xml[^>]*>|<!--.*?-->)*"
 _HTML_START = re.compile(_MARKUP_PROLOGUE + rb"(?:<!doctype\s+html|<html[\s>])", re.I | re.S)
 _XML_START = re.compile(rb"\s*<\?xml\s|" + _MARKUP_PROLOGUE + rb"<(?:rss|feed|rdf:RDF|article)[\s>]", re.S)
+_MAIL_HEADERS = re.compile(
+    rb"^(Received|Return-Path|Delivered-To|MIME-Version|Message-ID|Date|From|To|Subject|Content-Type):[ \t]",
+    re.I | re.M,
+)
+_MAIL_HEAD_BYTES = 8192
+_LEAST_MAIL_HEADERS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +114,8 @@ def detect(path: Path, filename: str | None, declared: str | None) -> Detected:
     claimed = by_name or by_declaration
     found = _by_content(path, head, extension, claimed)
     if found is None:
-        _refuse_what_is_not_read_yet(extension, declared)
+        if extension in NOT_READ:
+            raise _unsupported(NOT_READ[extension])
         found = _textual(path, head, claimed)
     return Detected(found, _mismatch(found, claimed))
 
@@ -126,6 +144,9 @@ def _by_content(path: Path, head: bytes, extension: str, claimed: str | None) ->
     if start.startswith(b"{\\rtf"):
         return RTF
     if _is_binary(head, None):
+        picture = next((media_type for mark, media_type in _PICTURES if mark.match(head)), None)
+        if picture:
+            return picture
         _refuse_by_magic(head)
     if _is_binary(head, claimed):
         if claimed in CONTAINERS:
@@ -152,6 +173,8 @@ def _ole(path: Path, claimed: str | None) -> str:
         )
     for entry, what, hint in _OLE_KINDS:
         if entry.encode("utf-16-le") in content:
+            if what == MSG:
+                return MSG
             raise _unsupported(what, hint)
     raise _unsupported("an old binary Office file", "convert it to .docx, .pptx or .xlsx")
 
@@ -174,7 +197,7 @@ def _zip(path: Path, extension: str) -> str:
     if "xl/workbook.bin" in names:
         raise _unsupported(NOT_READ[".xlsb"], "convert it to .xlsx")
     if "meta-inf/container.xml" in names:
-        raise _unsupported(NOT_READ[".epub"])
+        return EPUB
     for part, media_type in _ZIP_PARTS:
         if any(name.startswith(part) for name in names):
             return media_type
@@ -201,12 +224,6 @@ def _is_wide(head: bytes) -> bool:
     return in_columns and others <= len(head) * 0.05
 
 
-def _refuse_what_is_not_read_yet(extension: str, declared: str | None) -> None:
-    what = NOT_READ.get(extension) or NOT_READ_DECLARED.get((declared or "").split(";")[0].strip().lower())
-    if what:
-        raise _unsupported(what)
-
-
 def _textual(path: Path, head: bytes, claimed: str | None) -> str:
     """Return which text format it is: proven markup, then the claim, then what its first letter suggests."""
     start = _as_ascii(head)
@@ -216,6 +233,8 @@ def _textual(path: Path, head: bytes, claimed: str | None) -> str:
         return _json_kind(path) or claimed or JSON
     if claimed in TEXTUAL:
         return claimed or TEXT
+    if len({name.lower() for name in _MAIL_HEADERS.findall(start[:_MAIL_HEAD_BYTES])}) >= _LEAST_MAIL_HEADERS:
+        return EML
     if _XML_START.match(start):
         return XML
     return (_json_kind(path) if start.lstrip()[:1] in (b"{", b"[") else None) or TEXT

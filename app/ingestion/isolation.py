@@ -190,25 +190,30 @@ class _Child:
 
     def prepare(self, request: PrepareRequest) -> Prepared:
         """Send one request and receive its answer."""
-        began = time.monotonic()
-        deadline = began + request.limits.parse_timeout_seconds
         self.documents += 1
+        deadline = time.monotonic() + request.limits.parse_timeout_seconds
         self._send(request_frame(request))
-        receiver = Receiver()
+        receiver = Receiver(request.attachments_folder)
+        try:
+            prepared = self._received(receiver, request.limits, deadline)
+        except BaseException:
+            receiver.discard()
+            raise
+        self.resident_bytes = receiver.resident_bytes
+        return prepared
+
+    def _received(self, receiver: Receiver, limits: LoadLimits, deadline: float) -> Prepared:
+        pages_allowed = 0
         while True:
-            kind, payload = self._receive(deadline)
+            kind, payload = self._receive(deadline + pages_allowed * limits.ocr_page_seconds)
             if kind == PAGES_ALLOWED:
-                pages_allowed = min(int(json.loads(payload)), request.limits.max_pages)
-                deadline = (
-                    began + request.limits.parse_timeout_seconds + pages_allowed * request.limits.ocr_page_seconds
-                )
+                pages_allowed = min(int(json.loads(payload)), limits.max_pages)
                 continue
             if kind == DEFECT:
                 logger.error("a loader failed", extra={"where": payload.decode("utf-8", "replace")})
                 raise DamagedDocument("the parser failed on this file", hint="open it in its program and save it anew")
             prepared = receiver.receive(kind, payload)
             if prepared is not None:
-                self.resident_bytes = receiver.resident_bytes
                 return prepared
 
     def kill(self) -> None:

@@ -17,12 +17,50 @@ ODP = "application/vnd.oasis.opendocument.presentation"
 ODS = "application/vnd.oasis.opendocument.spreadsheet"
 RTF = "application/rtf"
 
-READ = "text, Markdown, HTML, XML, PDF, DOCX, PPTX, XLSX, ODT, ODP, ODS, RTF, JSON, JSON lines, CSV and TSV"
+EPUB = "application/epub+zip"
+EML = "message/rfc822"
+MSG = "application/vnd.ms-outlook"
+PNG = "image/png"
+JPEG = "image/jpeg"
+TIFF = "image/tiff"
+WEBP = "image/webp"
+BMP = "image/bmp"
 
-TEXTUAL = frozenset({TEXT, MARKDOWN, HTML, XML, JSON, JSON_LINES, CSV, TSV})
+READ = (
+    "text, Markdown, HTML, XML, PDF, DOCX, PPTX, XLSX, ODT, ODP, ODS, RTF, EPUB, EML, MSG, JSON, JSON lines, CSV, TSV, "
+    "source code, and pictures (PNG, JPEG, TIFF, WebP, BMP)"
+)
+
+CODE = {
+    "text/x-python": (".py", ".pyi", ".pyw"),
+    "text/javascript": (".js", ".mjs", ".cjs", ".jsx"),
+    "text/x-typescript": (".ts", ".mts", ".cts"),
+    "text/x-tsx": (".tsx",),
+    "text/x-java": (".java",),
+    "text/x-kotlin": (".kt", ".kts"),
+    "text/x-scala": (".scala", ".sc"),
+    "text/x-go": (".go",),
+    "text/x-rust": (".rs",),
+    "text/x-c": (".c", ".h"),
+    "text/x-c++": (".cc", ".cpp", ".cxx", ".hh", ".hpp", ".hxx"),
+    "text/x-csharp": (".cs",),
+    "text/x-swift": (".swift",),
+    "text/x-ruby": (".rb", ".rake"),
+    "text/x-php": (".php",),
+    "text/x-perl": (".pl", ".pm"),
+    "text/x-lua": (".lua",),
+    "text/x-r": (".r",),
+    "text/x-shellscript": (".sh", ".bash", ".zsh"),
+    "text/x-sql": (".sql",),
+    "text/css": (".css", ".scss", ".less"),
+}
+"""Source code: each language's media type and the endings of its files' names."""
+
+PICTURES = frozenset({PNG, JPEG, TIFF, WEBP, BMP})
+TEXTUAL = frozenset({TEXT, MARKDOWN, HTML, XML, JSON, JSON_LINES, CSV, TSV, EML, *CODE})
 OFFICE = frozenset({DOCX, PPTX, XLSX})
 """What an encrypted Office container may hold."""
-CONTAINERS = frozenset({PDF, *OFFICE, ODT, ODP, ODS, RTF})
+CONTAINERS = frozenset({PDF, *OFFICE, ODT, ODP, ODS, RTF, EPUB, MSG, *PICTURES})
 """Whose bytes begin with a mark of their own."""
 
 # Such a file is refused by its content; one that only has the name is read as what it is.
@@ -47,6 +85,15 @@ BY_EXTENSION = {
     **dict.fromkeys((".odp", ".otp"), ODP),
     **dict.fromkeys((".ods", ".ots"), ODS),
     ".rtf": RTF,
+    ".epub": EPUB,
+    **dict.fromkeys((".eml", ".mht", ".mhtml"), EML),
+    ".msg": MSG,
+    ".png": PNG,
+    **dict.fromkeys((".jpg", ".jpeg", ".jpe"), JPEG),
+    **dict.fromkeys((".tif", ".tiff"), TIFF),
+    ".webp": WEBP,
+    ".bmp": BMP,
+    **{ending: media_type for media_type, endings in CODE.items() for ending in endings},
     **dict.fromkeys((".doc", ".dot"), _OLD_WORD),
     **dict.fromkeys((".xls", ".xlt"), _OLD_EXCEL),
     **dict.fromkeys((".ppt", ".pps", ".pot"), _OLD_POWERPOINT),
@@ -76,12 +123,23 @@ BY_DECLARATION = {
     **{f"{kind}-template": kind for kind in (ODT, ODP, ODS)},
     "text/rtf": RTF,
     "application/x-rtf": RTF,
+    "multipart/related": EML,
+    "application/x-mimearchive": EML,
+    "image/jpg": JPEG,
+    "image/x-ms-bmp": BMP,
+    "application/javascript": "text/javascript",
+    "application/x-javascript": "text/javascript",
+    "application/typescript": "text/x-typescript",
+    "application/x-sh": "text/x-shellscript",
+    "application/sql": "text/x-sql",
+    "application/x-python-code": "text/x-python",
+    "text/x-java-source": "text/x-java",
+    "text/x-csrc": "text/x-c",
+    "text/x-c++src": "text/x-c++",
+    "text/x-rustsrc": "text/x-rust",
+    "application/x-httpd-php": "text/x-php",
     **{media_type: media_type for media_type in (*TEXTUAL, *CONTAINERS)},
 }
 NOT_READ = {
-    ".epub": "an EPUB book",
-    ".eml": "an e-mail message",
-    ".msg": "an Outlook message",
     ".xlsb": "a binary Excel workbook (.xlsb)",
 }
-NOT_READ_DECLARED = {"message/rfc822": NOT_READ[".eml"]}

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from app.domain import Chunk, ChunkingOptions, Extraction, NormalisationOptions
 from app.inference.port import TokenCounterSpec
+from app.ingestion.alignment import KnownPiece
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,7 @@ class LoadLimits:
     parse_timeout_seconds: float
     parse_memory_bytes: int
     ocr_page_seconds: float = 20.0
+    max_attachments: int = 100
 
 
 def allow_nothing(_: int) -> None:
@@ -79,6 +81,19 @@ class PrepareRequest:
     window_tokens: int
     limits: LoadLimits
     normalisation: NormalisationOptions = field(default_factory=NormalisationOptions)
+    known: tuple[KnownPiece, ...] = ()
+    """The chunks of the present version, where it was cut in the same way."""
+    attachments_folder: Path | None = None
+    """Where attachments are received; without it they are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedAttachment:
+    """An attachment as the child process handed it out; the file at `path` belongs to who receives it."""
+
+    name: str
+    media_type: str | None
+    path: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +103,7 @@ class Prepared:
     extraction: Extraction
     chunks: tuple[Chunk, ...]
     timings_ms: dict[str, float]
+    attachments: tuple[ReceivedAttachment, ...] = ()
 
 
 class JobReport(Protocol):

@@ -7,6 +7,8 @@ from functools import lru_cache
 from app.domain import Extraction
 from app.errors import UnsupportedMediaType
 from app.inference.token_counter import load_token_counter
+from app.ingestion.alignment import boundaries
+from app.ingestion.attached import with_usable_attachments
 from app.ingestion.cleaning import clean
 from app.ingestion.cut import cut
 from app.ingestion.detection import detect
@@ -30,7 +32,7 @@ def prepare(request: PrepareRequest, allow_pages: Callable[[int], None] = allow_
         extraction = clean(extraction, request.normalisation)
     with timer.stage("chunk"):
         chunks = cut(
-            extraction,
+            replace(extraction, boundaries=boundaries(extraction.text, request.known, request.chunking.size)),
             request.title or extraction.title or request.filename or "",
             request.chunking,
             _token_counter(request.token_counter),
@@ -57,4 +59,6 @@ def load(request: PrepareRequest, allow_pages: Callable[[int], None] = allow_not
         allow_pages=allow_pages,
     )
     extraction = loader(source)
+    if extraction.attachments:
+        extraction = with_usable_attachments(extraction, request)
     return replace(extraction, warnings=(*detected.notices, *extraction.warnings))

@@ -2,11 +2,28 @@
 
 from collections.abc import Mapping
 
-from app.ingestion.loaders import csv, docx, html, json, jsonl, markdown, pdf, pptx, text, xlsx, xml
+from app.ingestion.loaders import (
+    code,
+    csv,
+    docx,
+    eml,
+    epub,
+    html,
+    image,
+    json,
+    jsonl,
+    markdown,
+    msg,
+    pdf,
+    pptx,
+    text,
+    xlsx,
+    xml,
+)
 from app.ingestion.port import Loader
 
 LOADERS: Mapping[str, Loader] = {
     media_type: module.load
-    for module in (text, markdown, html, xml, json, jsonl, csv, pdf, docx, pptx, xlsx)
+    for module in (text, markdown, html, xml, json, jsonl, csv, code, image, epub, eml, msg, pdf, docx, pptx, xlsx)
     for media_type in module.MEDIA_TYPES
 }

@@ -5,7 +5,9 @@ Each frame is small, so that the side that decodes it lets other threads run in 
 """
 
 import json
+import os
 import struct
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -15,16 +17,19 @@ import app.errors
 from app.domain import Chunk, ChunkingOptions, Extraction, Heading, NormalisationOptions, Notice, Page
 from app.errors import FieldError, FootnoteError
 from app.inference.port import TokenCounterSpec
-from app.ingestion.port import LoadLimits, Prepared, PrepareRequest
+from app.ingestion.port import LoadLimits, Prepared, PrepareRequest, ReceivedAttachment
 
 HEADER = struct.Struct(">cI")
 """A frame's kind and the length of its payload in bytes."""
 REQUEST, TEXT, PAGES, HEADINGS, CHUNKS, EXTRACTION, FAILURE, DEFECT = b"R", b"T", b"P", b"H", b"C", b"E", b"F", b"D"
 PAGES_ALLOWED = b"A"
 """A frame that comes before a result: how many pages must be recognised, which takes longer than parsing."""
+ATTACHMENT, ATTACHED_BYTES = b"N", b"B"
+"""An attachment begins with its name and type; its bytes follow, in as many frames as they need."""
 LARGEST_FRAME = 16_000_000
 _CHARACTERS_IN_A_FRAME = 200_000
 _ROWS_IN_A_FRAME = 200
+_BYTES_IN_A_FRAME = 1_000_000
 
 _ERRORS = {
     name: kind for name, kind in vars(app.errors).items() if isinstance(kind, type) and issubclass(kind, FootnoteError)
@@ -36,7 +41,8 @@ Frame = tuple[bytes, bytes]
 
 def request_frame(request: PrepareRequest) -> Frame:
     """Return a request as a frame."""
-    return REQUEST, _encoded(asdict(request) | {"path": str(request.path)})
+    folder = None if request.attachments_folder is None else str(request.attachments_folder)
+    return REQUEST, _encoded(asdict(request) | {"path": str(request.path), "attachments_folder": folder})
 
 
 def read_request(payload: bytes) -> PrepareRequest:
@@ -46,6 +52,9 @@ def read_request(payload: bytes) -> PrepareRequest:
         **members
         | {
             "path": Path(members["path"]),
+            "attachments_folder": None
+            if members["attachments_folder"] is None
+            else Path(members["attachments_folder"]),
             "chunking": ChunkingOptions(**members["chunking"]),
             "normalisation": NormalisationOptions(**members["normalisation"]),
             "token_counter": TokenCounterSpec(**members["token_counter"]),
@@ -62,6 +71,10 @@ def result_frames(prepared: Prepared, resident_bytes: int) -> Iterator[Frame]:
     yield from _batches(PAGES, extraction.pages, lambda page: [page.number, page.start, page.end])
     yield from _batches(HEADINGS, extraction.headings, lambda heading: [heading.level, heading.title, heading.start])
     yield from _batches(CHUNKS, prepared.chunks, _chunk_row)
+    for attachment in extraction.attachments:
+        yield ATTACHMENT, _encoded([attachment.name, attachment.media_type])
+        for start in range(0, len(attachment.data), _BYTES_IN_A_FRAME):
+            yield ATTACHED_BYTES, attachment.data[start : start + _BYTES_IN_A_FRAME]
     members = {
         name: getattr(extraction, name)
         for name in ("parser", "media_type", "source_type", "encoding", "title", "metadata", "coverage", "details")
@@ -86,9 +99,11 @@ def read_failure(payload: bytes) -> FootnoteError:
 
 
 class Receiver:
-    """Put the frames of one result together."""
+    """Put the frames of one result together; attachments become files in `folder`, which are gone if it fails."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder
+        self._attachments: list[ReceivedAttachment] = []
         self.resident_bytes = 0
         self._text: list[str] = []
         self._pages: list[Page] = []
@@ -107,11 +122,28 @@ class Receiver:
             self._rows.extend(json.loads(payload))
         elif kind == FAILURE:
             raise read_failure(payload)
+        elif kind in (ATTACHMENT, ATTACHED_BYTES) and self._folder is not None:
+            self._receive_attachment(kind, payload, self._folder)
         elif kind == EXTRACTION:
             return self._result(json.loads(payload))
         else:
             raise ValueError(f"a frame of kind {kind!r} is unknown")
         return None
+
+    def discard(self) -> None:
+        """Delete the attachments of a result that did not come whole."""
+        for attachment in self._attachments:
+            attachment.path.unlink(missing_ok=True)
+
+    def _receive_attachment(self, kind: bytes, payload: bytes, folder: Path) -> None:
+        if kind == ATTACHMENT:
+            name, media_type = json.loads(payload)
+            descriptor, path = tempfile.mkstemp(prefix="attachment-", dir=folder)
+            os.close(descriptor)
+            self._attachments.append(ReceivedAttachment(name, media_type, Path(path)))
+        else:
+            with self._attachments[-1].path.open("ab") as file:
+                file.write(payload)
 
     def _result(self, members: dict[str, Any]) -> Prepared:
         text = "".join(self._text)
@@ -122,18 +154,18 @@ class Receiver:
             text=text, pages=tuple(self._pages), headings=tuple(self._headings), warnings=warnings, **members
         )
         chunks = tuple(_chunk(ordinal, row, text) for ordinal, row in enumerate(self._rows))
-        return Prepared(extraction, chunks, timings)
+        return Prepared(extraction, chunks, timings, tuple(self._attachments))
 
 
 def _chunk_row(chunk: Chunk) -> list[Any]:
     place = [chunk.start, chunk.end, chunk.token_count, chunk.context, chunk.heading_path]
-    return [*place, chunk.page_start, chunk.page_end, chunk.kind]
+    return [*place, chunk.page_start, chunk.page_end, chunk.kind, chunk.parent]
 
 
 def _chunk(ordinal: int, row: list[Any], text: str) -> Chunk:
-    start, end, token_count, context, heading_path, page_start, page_end, kind = row
+    start, end, token_count, context, heading_path, page_start, page_end, kind, parent = row
     path = tuple(heading_path)
-    return Chunk(ordinal, start, end, text[start:end], token_count, context, path, page_start, page_end, kind)
+    return Chunk(ordinal, start, end, text[start:end], token_count, context, path, page_start, page_end, kind, parent)
 
 
 def _batches(kind: bytes, items: Sequence[_Row], row: Callable[[_Row], list[Any]]) -> Iterable[Frame]:

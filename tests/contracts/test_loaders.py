@@ -25,7 +25,7 @@ from app.ingestion.registry import LOADERS
 
 SAMPLES = Path(__file__).parents[1] / "files"
 SHARED = Path(__file__).parents[3] / "shared" / "files"
-READ_FOLDERS = ("pdf", "docx", "html", "md", "text", "json", "csv")
+READ_FOLDERS = ("pdf", "docx", "html", "md", "text", "json", "csv", "epub", "eml")
 LIMITS = LoadLimits(
     max_pages=5000,
     max_characters=100_000_000,
@@ -45,7 +45,7 @@ def rows(table: Path, *, as_lines: bool) -> list[dict[str, Any]]:
 OWN = rows(SAMPLES / "samples.json", as_lines=False)
 INDEX = rows(SHARED / "index.jsonl", as_lines=True)
 READ = [row for row in INDEX if row["path"].split("/")[0] in READ_FOLDERS]
-NOT_READ = [row for row in INDEX if row["path"].split("/")[0] in ("doc", "pptx", "xlsx", "epub", "eml")]
+NOT_READ = [row for row in INDEX if row["path"].split("/")[0] in ("doc", "pptx", "xlsx")]
 
 
 def load_file(path: Path, password: str | None = None, limits: LoadLimits = LIMITS) -> Extraction:
