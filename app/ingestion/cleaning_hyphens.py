@@ -9,7 +9,7 @@ from typing import NamedTuple
 from app.ingestion.cleaning_breaks import SOFT_HYPHEN
 from app.ingestion.cleaning_edits import Edit
 
-_BROKEN = re.compile(rf"[^\W\d_]+(?:(?:{SOFT_HYPHEN}\n?|[-‐]\n\n?)[^\W\d_]+)+")
+_BROKEN = re.compile(rf"\b[^\W\d_]++(?:(?:{SOFT_HYPHEN}\n?|[-‐]\n\n?)[^\W\d_]++)+")
 _SEAM = re.compile(rf"(?<=(?P<before>\w))(?P<hyphen>{SOFT_HYPHEN}|[-‐](?=\n))(?P<end>\n{{0,2}})(?=(?P<after>\w))")
 _WORD = re.compile(r"[^\W\d_]+(?:[-‐][^\W\d_]+)*")
 _BEFORE = re.compile(r"[^\W\d_]*$")

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain, groupby, pairwise
 from typing import NamedTuple
 
@@ -151,6 +152,7 @@ def _folded(line: str) -> str:
     return unicodedata.normalize("NFKC", line).casefold()
 
 
+@lru_cache(maxsize=4096)
 def _bag(folded: str) -> str:
     return "".join(sorted(filter(str.isalnum, folded)))
 
