@@ -103,8 +103,10 @@ class LanguageModel(Protocol):
         """Return the model's window in tokens, prompt and answer together."""
         ...
 
-    def complete(self, messages: Sequence[Message], *, max_tokens: int, temperature: float) -> Completion:
-        """Return the model's next message.
+    def complete(
+        self, messages: Sequence[Message], *, max_tokens: int, temperature: float, patient: bool = False
+    ) -> Completion:
+        """Return the model's next message; `patient` waits for a busy server as only work in the background may.
 
         Raises `LanguageModelUnavailable` (time-out, 429 with its Retry-After, 5xx), `UpstreamAuthentication` (401, 403)
         or `UpstreamRejected` (anything that cannot be used).

@@ -103,3 +103,14 @@ def test_a_refused_text_is_named_by_its_chunk() -> None:
     with pytest.raises(UpstreamRejected) as caught:
         embed_chunks(chunks(40), store=Kept(), embedder=Counting(refuse="text 012"), report=Report())
     assert caught.value.extra == {"chunk": {"ordinal": 12, "start": 120, "end": 128}}
+
+
+def test_enhanced_embeds_clean_texts_beside_those_with_a_context_and_none_twice() -> None:
+    store, embedder = Kept(), Counting()
+    pieces = [Chunk(0, 0, 3, "one", 1, context="T"), Chunk(1, 3, 6, "two", 1), Chunk(2, 6, 9, "one", 1, context="T")]
+    report = Report()
+    made = embed_chunks(pieces, store=store, embedder=embedder, report=report, enhanced=True)
+    expected = HashedEmbedder().embed_passages(["T\none", "two", "one"])
+    np.testing.assert_allclose(made.vectors, expected[[0, 1, 0]])
+    np.testing.assert_allclose(made.content_vectors, expected[[2, 1, 2]])
+    assert (embedder.embedded, made.embedded, report.total) == (3, 2, 3)

@@ -7,7 +7,7 @@ from typing import Any
 
 from app.errors import UpstreamRejected
 from app.inference.port import Completion, Message
-from app.inference.remote import PROMPT, Refused, RemoteServer, sendable
+from app.inference.remote import PATIENT, PROMPT, Patience, Refused, RemoteServer, sendable
 
 MOST_CHARACTERS_PER_TOKEN = 40
 """A token of prose has 1 to 6; each claim of an answer far beyond what was asked for would cost us an embedding."""
@@ -58,12 +58,16 @@ class OpenAICompatibleLanguageModel:
         """Return the configured window."""
         return self._context_tokens
 
-    def complete(self, messages: Sequence[Message], *, max_tokens: int, temperature: float) -> Completion:
+    def complete(
+        self, messages: Sequence[Message], *, max_tokens: int, temperature: float, patient: bool = False
+    ) -> Completion:
         """Return the next message without its reasoning; raises what the port says."""
         dialect = self._dialect
         while True:
             try:
-                answer = self._request(messages, dialect.parameters(max_tokens, temperature))
+                answer = self._request(
+                    messages, dialect.parameters(max_tokens, temperature), PATIENT if patient else PROMPT
+                )
             except Refused as refusal:
                 simpler = dialect.without(refusal)
                 if simpler is None:
@@ -81,13 +85,13 @@ class OpenAICompatibleLanguageModel:
         """Close the connections."""
         self._server.close()
 
-    def _request(self, messages: Sequence[Message], parameters: dict[str, Any]) -> dict[str, Any]:
+    def _request(self, messages: Sequence[Message], parameters: dict[str, Any], patience: Patience) -> dict[str, Any]:
         turns: Any = [{"role": message.role, "content": sendable(message.content)} for message in messages]
         return self._server.call(
             lambda client: client.chat.completions.with_raw_response.create(
                 model=self._model, messages=turns, **parameters
             ),
-            PROMPT,
+            patience,
         )
 
     def _completion(self, answer: dict[str, Any], max_tokens: int) -> Completion:
