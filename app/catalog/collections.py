@@ -13,7 +13,9 @@ from sqlalchemy import Connection, Select, delete, exists, insert, select, updat
 from sqlalchemy.exc import IntegrityError
 
 from app.catalog.database import Database
+from app.catalog.job import Job
 from app.catalog.paging import NewestFirst
+from app.catalog.past import erase_past
 from app.catalog.tables import api_keys, collections, key_collections
 from app.errors import FieldError, InvalidRequest, NameTaken, NotFound
 from app.stores.column_types import utc_now
@@ -164,6 +166,16 @@ class Collections:
             connection.execute(delete(api_keys).where(api_keys.c.id.in_(key_ids), ~opens_another))
             take_away()
         return found
+
+    def erase_past(self, collection: Collection, keeps: Callable[[Job], bool]) -> int:
+        """Forget what finished jobs, remembered answers and deliveries quote of the collection's documents, for good.
+
+        A failed job that `keeps` stays. Returns how many jobs went; raises `StoreBusy`.
+        """
+        with self._database.write() as connection:
+            erased = erase_past(connection, collection.id, keeps)
+        self._database.compact()
+        return erased
 
 
 def _find(connection: Connection, name: str) -> Collection | None:

@@ -67,6 +67,24 @@ class Database:
         finally:
             self._turn.release()
 
+    def compact(self) -> None:
+        """Write the file anew without what was deleted, and empty the log, which still holds it.
+
+        Raises `StoreBusy` where other processes read or write for too long.
+        """
+        if not self._turn.acquire(timeout=BUSY_SECONDS):
+            raise _busy()
+        try:
+            # Neither may run in a transaction.
+            bare = self._engine.execution_options(bare=True)
+            with _told_plainly(), bare.connect() as connection:
+                connection.exec_driver_sql("VACUUM")
+                is_held, _, _ = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()
+        finally:
+            self._turn.release()
+        if is_held:
+            raise _busy()
+
 
 def _engine(path: Path) -> Engine:
     engine = create_engine(
@@ -85,8 +103,9 @@ def _engine(path: Path) -> Engine:
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
-        immediate = connection.get_execution_options().get("immediate", False)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
+        options = connection.get_execution_options()
+        if not options.get("bare", False):
+            connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get("immediate", False) else "BEGIN")
 
     return engine
 

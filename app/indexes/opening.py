@@ -74,6 +74,13 @@ class OpenCollection:
         for follower in self.index.followers():
             sync.rebuild(follower, self.store, self.analyzer, wait_seconds=INGEST_WAIT_SECONDS)
 
+    def compact(self) -> None:
+        """Leave nothing in the indexes' files of chunks that are gone."""
+        self._open_fields()
+        for follower in self.index.followers():
+            sync.compact(follower, self.store, self.analyzer, wait_seconds=INGEST_WAIT_SECONDS)
+        self.index.remove_others((self.index.dense, *self.index.fields.values()))
+
     def verify(self) -> list[dict[str, Any]]:
         """Return the differences between indexes and store."""
         self._open_fields()

@@ -70,6 +70,13 @@ class Follower(Protocol):
         """Make these entries the whole content; searches see the old content until all of the new one is there."""
         ...
 
+    def erase(self) -> bool:
+        """Leave nothing in its files of chunks that it no longer holds; return False where only `replace` does that.
+
+        Only inside `writing`.
+        """
+        ...
+
     def is_worn(self) -> bool:
         """Return whether what was deleted takes more room than what is left, so that a rebuild pays."""
         ...
@@ -118,12 +125,14 @@ class CollectionIndex:
     """The indexes of one collection; one engine may be several.
 
     `dense` holds the field `context`. `open_field` opens the index of another one, which stands in `fields` from then
-    on: a collection without vectors of its own in a field has none.
+    on: a collection without vectors of its own in a field has none. `remove_others` removes the files of every dense
+    index but these.
     """
 
     dense: DenseIndex
     keyword: KeywordIndex
     open_field: Callable[[VectorField], DenseIndex]
+    remove_others: Callable[[Iterable[DenseIndex]], None]
     fields: Mapping[VectorField, DenseIndex] = field(default_factory=dict)
 
     def with_fields(self, names: AbstractSet[VectorField]) -> "CollectionIndex":

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from app.indexes.local.dense import FaissDenseIndex
+from app.indexes.local.dense import FaissDenseIndex, remove_other_files
 from app.indexes.local.keyword import TantivyKeywordIndex
 from app.indexes.port import CollectionIndex
 
@@ -15,6 +15,7 @@ def _local(folder: Path, signature: str) -> CollectionIndex:
         dense=FaissDenseIndex(files),
         keyword=TantivyKeywordIndex(files / "keyword", signature),
         open_field=partial(FaissDenseIndex, files),
+        remove_others=partial(remove_other_files, files),
     )
 
 

@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -49,11 +50,26 @@ def catch_up(index: Follower, store: CollectionStore, analyzer: Analyzer, *, wai
 
 def rebuild(index: Follower, store: CollectionStore, analyzer: Analyzer, *, wait_seconds: float = 60.0) -> None:
     """Make the index anew from the store, with no model call; raise `StoreBusy` where another one keeps writing."""
+    with _granted(index, wait_seconds):
+        _replace(index, store, analyzer)
+
+
+def compact(index: Follower, store: CollectionStore, analyzer: Analyzer, *, wait_seconds: float = 60.0) -> None:
+    """Bring the index up and leave nothing in its files of chunks that are gone; raise `StoreBusy` as `rebuild`."""
+    with _granted(index, wait_seconds):
+        _follow(index, store, analyzer, store.revision())
+        if not index.erase():
+            _replace(index, store, analyzer)
+            index.erase()
+
+
+@contextmanager
+def _granted(index: Follower, wait_seconds: float) -> Iterator[None]:
     deadline = time.monotonic() + wait_seconds
     while True:
         with index.writing() as granted:
             if granted:
-                _replace(index, store, analyzer)
+                yield
                 return
         if time.monotonic() >= deadline:
             raise StoreBusy("another process is writing the index", retry_after=5)

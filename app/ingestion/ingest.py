@@ -227,11 +227,16 @@ class Ingestion:
         """Delete originals that no document or version refers to, and no job that a document may still be made by."""
         if candidates is not None and not candidates:
             return 0
+        needed = self.needed_originals(collection_id, opened)
+        return self.originals_of(opened).remove_unless(needed.__contains__, candidates)
+
+    def needed_originals(self, collection_id: str, opened: OpenCollection) -> set[str]:
+        """Return the hashes of the originals that a document, a kept version or an unfinished job refers to."""
         needed = set(opened.store.content_hashes())
         for digest, document_ids in self.jobs.wanted_originals(collection_id).items():
             if any(opened.store.document(document_id) for document_id in document_ids):
                 needed.add(digest)
-        return self.originals_of(opened).remove_unless(needed.__contains__, candidates)
+        return needed
 
     # --- look after ---
 

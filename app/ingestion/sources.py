@@ -83,10 +83,14 @@ class Originals:
             raise NotFound("the original of this document is no longer stored", hint="send the document again")
         return self._folder / sha256
 
+    def names(self) -> list[str]:
+        """Return the name of every file, also of those that are still arriving."""
+        return [path.name for path in self._folder.iterdir()]
+
     def remove_unless(self, is_needed: Callable[[str], bool], candidates: list[str] | None = None) -> int:
         """Delete stored bytes that nothing needs and nobody has just sent; return how many files went."""
         removed = 0
-        names = candidates if candidates is not None else [path.name for path in self._folder.iterdir()]
+        names = candidates if candidates is not None else self.names()
         newest = time.time() - ADOPTION_GRACE_SECONDS
         for name in names:
             path = self._folder / name

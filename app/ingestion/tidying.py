@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from app.catalog.collections import Collection
 from app.errors import Conflict, FootnoteError, NotFound
 from app.indexes.opening import OpenCollection
+from app.ingestion.compact import trim
 from app.ingestion.ingest import Ingestion
 
 log = logging.getLogger(__name__)
@@ -31,6 +32,7 @@ def tidy(ingestion: Ingestion, is_stopping: Callable[[], bool]) -> None:
                 opened.store.forget_versions(collection.keep_versions)
                 ingestion.sweep_originals(collection.id, opened)
                 _fail_orphans(ingestion, collection, opened)
+                trim(ingestion, opened)
         except NotFound:
             continue
         except FootnoteError as error:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Literal
 
-from sqlalchemy import Connection, bindparam, func, insert, literal, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, literal, select, update
 
 from app.stores.port import Change
 from app.stores.schema import changes, chunks, counters
@@ -47,6 +47,12 @@ def oldest_revision(connection: Connection) -> int:
     """Return the revision before the oldest line."""
     oldest = connection.scalar(select(func.min(changes.c.revision)))
     return 0 if oldest is None else oldest - 1
+
+
+def trim(connection: Connection, keep: int, limit: int) -> int:
+    """Forget lines older than the newest `keep` (at least 1), the oldest first and at most `limit`; return how many."""
+    last = min(revision(connection) - keep, oldest_revision(connection) + limit)
+    return connection.execute(delete(changes).where(changes.c.revision <= last)).rowcount
 
 
 def changes_after(connection: Connection, after: int, limit: int) -> list[Change]:

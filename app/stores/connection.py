@@ -120,6 +120,22 @@ class Database:
             connection.exec_driver_sql("SELECT count(*) FROM sqlite_master")
             copy_database(connection.connection.driver_connection, target, clean)
 
+    def compact(self) -> None:
+        """Write the file anew without what was deleted, and empty the log, which still holds it.
+
+        Raises `StoreBusy` where another writer, or a reader of what was before, does not end in time.
+        """
+        with self._used(), self._translated(), self._engine.connect() as connection:
+            if not self._writer.acquire(timeout=self._write_seconds):
+                raise self._busy()
+            try:
+                connection.exec_driver_sql("VACUUM")
+                is_held, _, _ = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()
+            finally:
+                self._writer.release()
+            if is_held:
+                raise self._busy()
+
     def bytes_on_disk(self) -> int:
         """Return the size of the file and its log; raises `NotFound` when they were deleted."""
         try:

@@ -8,12 +8,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.domain import Chunk, ChunkKind, Document, EmbeddingSpace, Filter, Metadata, Notice, Page, text_hash
+
+if TYPE_CHECKING:
+    from app.stores.upkeep import StoreUpkeep
 
 Keys = NDArray[np.int64]
 """Chunk keys or document keys: integers that the store assigns and never uses twice."""
@@ -174,6 +177,11 @@ class StoreStats:
 
 class CollectionStore(Protocol):
     """One collection's truth. Thread-safe; safe for several processes on one data folder."""
+
+    @property
+    def upkeep(self) -> "StoreUpkeep":
+        """Return what looks after the store."""
+        ...
 
     # --- documents ---
 

@@ -30,6 +30,7 @@ from app.stores.port import (
 )
 from app.stores.replacing import replace_chunks
 from app.stores.snapshot import WITHOUT_WORK
+from app.stores.sqlite_upkeep import SqliteUpkeep
 from app.stores.vectors import (
     drop_staged,
     fix_space,
@@ -59,6 +60,7 @@ class SqliteStore:
             write_seconds=settings.write_wait_seconds,
         )
         self._database.migrate(creates=creates)
+        self.upkeep = SqliteUpkeep(self._database)
 
     # --- documents ---
 

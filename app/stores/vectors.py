@@ -86,6 +86,12 @@ def drop_staged(connection: Connection, job_id: str) -> None:
         connection.execute(delete(table).where(table.c.job_id == job_id))
 
 
+def staging_jobs(connection: Connection) -> list[str]:
+    """Return the jobs that have staged something."""
+    staged = select(staged_vectors.c.job_id).union(select(staged_contexts.c.job_id))
+    return list(connection.scalars(staged))
+
+
 def similarities(
     connection: Connection, vector: NDArray[np.float32], chunk_keys: Keys, field: VectorField
 ) -> dict[int, float]:

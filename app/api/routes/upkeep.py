@@ -1,4 +1,4 @@
-"""Look after a collection: verify, rebuild."""
+"""Look after a collection: verify, rebuild, compact."""
 
 from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
@@ -55,3 +55,19 @@ async def verify_collection(request: Request, access: OwnerAccess, wait: Preferr
 async def rebuild_collection(access: OwnerAccess, wait: PreferredWait, idempotency: IdempotencyKey) -> Response:
     """Queue the rebuild, which calls no model; searches keep answering meanwhile."""
     return await queued(access, "rebuild", None, wait, idempotency)
+
+
+@router.post(
+    "/compact",
+    operation_id="collections.compact",
+    summary="Leave nothing on the disk of what was deleted",
+    response_model=JobReply,
+    responses=keyed(403, 404, 409) | accepted(JobReply, "The compaction is on its way"),
+)
+async def compact_collection(access: OwnerAccess, wait: PreferredWait, idempotency: IdempotencyKey) -> Response:
+    """Queue the compaction: deleted texts, vectors and files leave the disk, and their room is given back.
+
+    What quotes documents goes too: finished jobs, remembered answers to idempotency keys, deliveries of webhooks. A
+    file that arrived within the last minute is awaited.
+    """
+    return await queued(access, "compact", None, wait, idempotency)

@@ -16,15 +16,17 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from app.errors import NotFound
+from app.errors import NotFound, StoreBusy
 from app.indexes.local.lock import WriteLock
 from app.indexes.local.vector_file import Rows, load_rows, save_rows, saved_revision
 from app.indexes.local.vectors import ExactRows, Found, QuantisedRows, best
-from app.indexes.port import Candidates, IndexEntry
+from app.indexes.port import Candidates, DenseIndex, IndexEntry
 from app.stores.port import Keys, Scope, VectorField
 
 BLOCK_ROWS = 16_384
 """Rows that are quantised together; fewer stay exact (25 MB of 384 dimensions), more would cost more to rewrite."""
+
+ERASE_WAIT_SECONDS = 30.0
 
 log = logging.getLogger(__name__)
 
@@ -41,10 +43,10 @@ class FaissDenseIndex:
     def __init__(self, folder: Path, field: VectorField = "context") -> None:
         self.field = field
         name = "dense" if field == "context" else f"dense-{field}"
-        self._file = folder / f"{name}.npz"
+        self.file = folder / f"{name}.npz"
         self._saving = WriteLock(folder / f"{name}.lock")
         self._writing = threading.Lock()
-        self._rows = load_rows(self._file)
+        self._rows = load_rows(self.file)
         self._unsaved = 0
 
     # --- follow ---
@@ -52,6 +54,16 @@ class FaissDenseIndex:
     def revision(self) -> int:
         """Return the store revision that this process's rows have reached."""
         return self._rows.revision
+
+    def erase(self) -> bool:
+        """Put the rows in the place of the file, which may hold more; raise `StoreBusy` where others keep saving."""
+        with self._saving.held(ERASE_WAIT_SECONDS) as granted:
+            if not granted:
+                raise StoreBusy("another process is writing the vectors", retry_after=5)
+            if saved_revision(self.file) <= self._rows.revision:
+                save_rows(self._rows, self.file)
+                self._unsaved = 0
+        return True
 
     def is_worn(self) -> bool:
         """Return False: deleted rows leave nothing behind."""
@@ -97,9 +109,11 @@ class FaissDenseIndex:
         for batch in batches:
             rows = _settled(revision, list(rows.blocks), [rows.rest, _exact(batch)])
         # The file may be of a store that was since restored to an earlier state, and no file is better than that.
-        self._file.unlink(missing_ok=True)
+        self.file.unlink(missing_ok=True)
         self._rows = Rows(revision, rows.blocks, rows.rest)
         self._unsaved = max(len(rows), 1)
+        # At once, since of two files the newer stays: a process that is behind must not save what is gone.
+        self._save()
 
     def close(self) -> None:
         """Save the rows unless the file lacks so little of them that following the log is faster."""
@@ -114,14 +128,14 @@ class FaissDenseIndex:
     def _save(self) -> None:
         try:
             with self._saving.held() as granted:
-                if granted and saved_revision(self._file) < self._rows.revision:
-                    save_rows(self._rows, self._file)
+                if granted and saved_revision(self.file) < self._rows.revision:
+                    save_rows(self._rows, self.file)
         except NotFound:
             # The collection was deleted.
             return
         except OSError as error:
             # The file only makes opening faster: a full disk must not fail who wrote or closed.
-            log.warning("the vectors were not saved", extra={"file": str(self._file), "why": str(error)})
+            log.warning("the vectors were not saved", extra={"file": str(self.file), "why": str(error)})
         self._unsaved = 0
 
     # --- search ---
@@ -137,6 +151,14 @@ class FaissDenseIndex:
         found = _nearest([part for part in parts if len(part)], query, limit, scope.document_keys)
         keys, scores = zip(*found, strict=True)
         return Candidates(*best(np.concatenate(keys), np.concatenate(scores), limit))
+
+
+def remove_other_files(folder: Path, kept: Iterable[DenseIndex]) -> None:
+    """Remove the files of dense indexes but those of the given ones."""
+    names = {index.file.stem for index in kept if isinstance(index, FaissDenseIndex)}
+    for file in folder.glob("dense*"):
+        if file.stem not in names:
+            file.unlink(missing_ok=True)
 
 
 def _nearest(

@@ -81,6 +81,14 @@ class TantivyKeywordIndex:
         """Return how many chunks it holds."""
         return self._view().size
 
+    def erase(self) -> bool:
+        """Remove files that no commit needs; return False while a segment still holds deleted chunks."""
+        if self._view(locked=True).deleted:
+            return False
+        self._writer = self._writer or self._new_writer()
+        self._writer.garbage_collect_files()
+        return True
+
     def is_worn(self) -> bool:
         """Return whether more chunks are deleted than live; tantivy keeps them until their segment is merged."""
         view = self._view()

@@ -1,0 +1,80 @@
+"""The verb `compact`: leave nothing on the disk of what was deleted or replaced, and give the room back."""
+
+import time
+from typing import Any
+
+from app.catalog.job import Job, JobState
+from app.errors import Cancelled
+from app.indexes.opening import OpenCollection
+from app.ingestion.ingest import Ingestion
+from app.ingestion.port import JobReport
+from app.ingestion.sources import ADOPTION_GRACE_SECONDS
+
+FEWEST_CHANGES = 10_000
+"""Lines that the change log keeps at least: following fewer costs less than any rebuild."""
+
+_PAUSE_SECONDS = 0.5
+
+
+def run_compact(ingestion: Ingestion, opened: OpenCollection, _job: Job, report: JobReport) -> dict[str, Any]:
+    """Do a `compact` job. Every step can be done again, so a killed one begins anew."""
+    collection = ingestion.collections.by_id(opened.id)
+    if collection is None:
+        raise Cancelled("the collection was deleted")
+    before = opened.store.stats()
+    report.stage("catalog")
+    erased = ingestion.collections.erase_past(collection, lambda job: _can_be_retried(opened, job))
+    report.stage("originals")
+    opened.store.forget_versions(collection.keep_versions)
+    removed = _sweep_originals(ingestion, opened, report)
+    report.stage("store")
+    drop_leftovers(ingestion, opened)
+    opened.catch_up()
+    opened.store.upkeep.trim_changes(1)
+    opened.store.upkeep.compact()
+    report.stage("index")
+    opened.compact()
+    after = opened.store.stats()
+    return {
+        "jobs_forgotten": erased,
+        "originals_removed": removed,
+        "database_bytes": {"before": before.database_bytes, "after": after.database_bytes},
+        "original_bytes": {"before": before.original_bytes, "after": after.original_bytes},
+    }
+
+
+def trim(ingestion: Ingestion, opened: OpenCollection) -> None:
+    """Keep what only grows within bounds: a log longer than the chunks that are there is slower than a rebuild."""
+    drop_leftovers(ingestion, opened)
+    store = opened.store
+    keep = max(FEWEST_CHANGES, store.stats().chunks)
+    if store.revision() - store.oldest_revision() > keep:
+        store.upkeep.trim_changes(keep)
+
+
+def drop_leftovers(ingestion: Ingestion, opened: OpenCollection) -> None:
+    """Drop what jobs have staged that are gone or done."""
+    for job_id in opened.store.upkeep.staging_jobs():
+        job = ingestion.jobs.get(job_id)
+        if job is None or job.state is JobState.SUCCEEDED:
+            opened.store.drop_staged(job_id)
+
+
+def _can_be_retried(opened: OpenCollection, job: Job) -> bool:
+    """Return whether a job that failed is the last word on a document that is there."""
+    document = opened.store.document(job.document_id) if job.document_id else None
+    return document is not None and (document.version == 0 or document.updated_at <= job.created_at)
+
+
+def _sweep_originals(ingestion: Ingestion, opened: OpenCollection, report: JobReport) -> int:
+    """Delete originals that nothing needs; those that are too young to tell are awaited."""
+    removed = ingestion.sweep_originals(opened.id, opened)
+    originals = ingestion.originals_of(opened)
+    young = set(originals.names()) - ingestion.needed_originals(opened.id, opened)
+    latest = time.monotonic() + ADOPTION_GRACE_SECONDS + _PAUSE_SECONDS
+    while young and time.monotonic() < latest:
+        time.sleep(_PAUSE_SECONDS)
+        report.advance(removed)
+        removed += ingestion.sweep_originals(opened.id, opened, sorted(young))
+        young &= set(originals.names()) - ingestion.needed_originals(opened.id, opened)
+    return removed
