@@ -3,8 +3,8 @@
     python benchmarks/parsing.py            # each loader over the shared files of its kind
     python benchmarks/parsing.py --serve    # 500 pages into a server that answers searches meanwhile
 
-Prints seconds of processor time for loading and cleaning, and pages and megabytes a second. With `--serve`: the memory of the
-server and its children above what it is when idle, and how long searches took during the ingest.
+Prints seconds of processor time for loading and cleaning, and pages and megabytes a second. With `--serve`: the memory
+of the server and its children above what it is when idle, and how long searches took during the ingest.
 """
 
 import argparse
@@ -14,12 +14,13 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import httpx
 import pypdfium2 as pdfium
-from serving import ADMIN_KEY, Served, serve
+from serving import Served, serve
 
 from app.domain import ChunkingOptions, NormalisationOptions
 from app.errors import FootnoteError
@@ -147,7 +148,7 @@ class Watch:
         self.peak_megabytes = 0.0
         self.latencies: list[float] = []
 
-    def __enter__(self) -> "Watch":
+    def __enter__(self) -> Self:
         for thread in self._threads:
             thread.start()
         return self
@@ -178,7 +179,9 @@ def measure_server(book: Path, embedder: str) -> None:
     with serve(embedder=embedder) as served, served.client() as client:
         client.put("/v1/collections/books", json={}).raise_for_status()
         client.put(
-            "/v1/collections/books/documents/first", json={"text": "Banks form a network."}, headers={"Prefer": "wait=60"}
+            "/v1/collections/books/documents/first",
+            json={"text": "Banks form a network."},
+            headers={"Prefer": "wait=30"},
         ).raise_for_status()
         search(client, QUESTIONS[0])
         time.sleep(20)  # The parser of the first document ends when it has been idle for a while.
