@@ -60,6 +60,7 @@ class Document:
     updated_at: datetime
     expires_at: datetime | None
     indexed_at: datetime | None = None
+    chunking: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,7 @@ class Chunk:
     kind: ChunkKind = "child"
     parent: int | None = None
     written_context: str | None = None
-    """What a language model wrote of the chunk, which `context` ends with."""
+    """What a language model wrote of the chunk; `context` begins with as much of it as the embedder's window holds."""
 
     @property
     def indexed_text(self) -> str:
@@ -316,6 +317,8 @@ class Extraction:
     record_numbers: tuple[int, ...] = ()
     """The row of its sheet that each of `records` is, or nothing."""
     attachments: tuple[Attachment, ...] = ()
+    boundaries: tuple[int, ...] = ()
+    """Where the version before was cut and the text has not changed since; see `ingestion/alignment.py`."""
 
     def report(self) -> dict[str, Any]:
         """Return the extraction report that is stored and answered."""
@@ -328,6 +331,9 @@ class Extraction:
             "coverage": self.coverage,
             **self.details,
         }
+
+
+Contextualizer: TypeAlias = Literal["heading", "llm", "none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,6 +365,17 @@ class NormalisationOptions:
     repeated_lines: Literal["auto", "remove", "keep"] = "auto"
     hyphens: Literal["auto", "join", "keep"] = "auto"
     line_breaks: Literal["auto", "join", "keep"] = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class ContextOptions:
+    """Who says where a chunk stands: title and headings, a language model beside them, or nobody.
+
+    `written_tokens` is what the model may write of a chunk.
+    """
+
+    contextualizer: Contextualizer = "heading"
+    written_tokens: int = 0
 
 
 def pages_of(pages: Sequence[Page], start: int, end: int) -> tuple[int | None, int | None]:

@@ -78,4 +78,9 @@ def _members(document: Document, collection_name: str) -> dict[str, Any]:
         "indexed_at": document.indexed_at,
         "content_hash": document.content_hash,
         "expires_at": document.expires_at,
+        "chunking": _without_chunks(document.chunking),
     }
+
+
+def _without_chunks(chunking: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return None if chunking is None else {name: value for name, value in chunking.items() if name != "chunks"}

@@ -43,7 +43,7 @@ def content_of(body: DocumentBody) -> tuple[bytes, str]:
     if body.records is not None:
         lines = [json.dumps(record, ensure_ascii=False) for record in body.records]
         return "\n".join(lines).encode("utf-8", "surrogatepass"), MEDIA_TYPES["jsonl"]
-    text = body.text or ""
+    text = body.text if body.text is not None else "\n\n".join(chunk.text or "" for chunk in body.chunks or ())
     if not text.strip("\0 \t\r\n") or text.isspace():
         raise EmptyDocument("the document holds no text, only white space" if text else "the document holds no text")
     return text.encode("utf-8", "surrogatepass"), f"{MEDIA_TYPES[body.format or 'text']}; charset=utf-8"

@@ -3,9 +3,8 @@
 from typing import Any
 
 from app.catalog.collections import Collection
-from app.domain import ChunkingOptions
 from app.errors import EmbeddingModelMismatch, NotFound
-from app.ingestion.chunkers.options import check_chunking
+from app.ingestion.chunkers.options import check_collection_chunking, completed_chunking
 from app.ingestion.ingest import Ingestion
 
 
@@ -53,11 +52,12 @@ def remove_collection(ingestion: Ingestion, collection: Collection) -> None:
 
 
 def checked_settings(ingestion: Ingestion, settings: dict[str, Any]) -> dict[str, Any]:
-    """Return settings whose embedding model is named.
+    """Return settings whose embedding model is named and whose chunking is complete.
 
     Raises `InvalidRequest` for a model that is not available, and for chunks that its window cannot hold.
     """
     embedding = dict(settings.get("embedding") or {})
     model = embedding.get("model") or ingestion.embedders.default_model
-    check_chunking(ChunkingOptions(**settings.get("chunking", {})), ingestion.embedders.get(model).window_tokens)
-    return {**settings, "embedding": embedding | {"model": model}}
+    chunking = completed_chunking(settings.get("chunking", {}))
+    check_collection_chunking(chunking, ingestion.embedders.get(model).window_tokens)
+    return {**settings, "embedding": embedding | {"model": model}, "chunking": chunking}

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from app.domain import Chunk, Extraction
-from app.ingestion.chunkers.markdown import sections
+from app.domain import Chunk, ContextOptions, Extraction
+from app.ingestion.chunkers.sections import sections
 from app.ingestion.port import CountTokens
 
 SEPARATOR = " › "
@@ -20,20 +20,45 @@ _WINDOW_SHARE = 4
 _UNCERTAIN_TOKENS = 8
 
 
-def reserved_tokens(extraction: Extraction, title: str, count_tokens: CountTokens, window_tokens: int) -> int:
+HEADINGS = ContextOptions()
+
+# What a model writes may take this part of the window together with the headings.
+_WRITTEN_SHARE = 2
+
+
+def reserved_tokens(
+    extraction: Extraction,
+    title: str,
+    count_tokens: CountTokens,
+    window_tokens: int,
+    contexts: ContextOptions = HEADINGS,
+) -> int:
     """Return how many tokens of the window the chunkers should leave to contexts."""
+    if contexts.contextualizer == "none":
+        return 0
+    named = _reserved_for_names(extraction, title, count_tokens, window_tokens)
+    return min(named + contexts.written_tokens, window_tokens // _WRITTEN_SHARE)
+
+
+def _reserved_for_names(extraction: Extraction, title: str, count_tokens: CountTokens, window_tokens: int) -> int:
     paths = {section.heading_path for section in sections(extraction.text, extraction.headings)}
     longest = max((_joined(_parts(title, path)) for path in paths | {()}), key=len)
     return min(count_tokens(longest + "\n") - count_tokens(""), window_tokens // _WINDOW_SHARE) if longest else 0
 
 
 def contextualize(
-    title: str, chunks: Iterable[Chunk], count_tokens: CountTokens, window_tokens: int
+    title: str,
+    chunks: Iterable[Chunk],
+    count_tokens: CountTokens,
+    window_tokens: int,
+    contexts: ContextOptions = HEADINGS,
 ) -> Iterator[Chunk]:
     """Yield the chunks with their context: as much of title and headings as leaves `indexed_text` in the window.
 
-    What the chunk begins with anyhow is not said twice.
+    What the chunk begins with anyhow is not said twice. The contextualizer `none` leaves the context that a chunk
+    already needs from elsewhere.
     """
+    is_named = contexts.contextualizer != "none"
     control_tokens = count_tokens("")
 
     @lru_cache(maxsize=256)
@@ -47,7 +72,9 @@ def contextualize(
         return count_tokens(chunk.indexed_text) <= window_tokens
 
     for chunk in chunks:
-        offered = (replace(chunk, context=context) for context in _contexts(title, chunk))
+        offered = (
+            replace(chunk, context=context) for context in (_contexts(title, chunk) if is_named else [chunk.context])
+        )
         yield next(filter(fits, offered), replace(chunk, context=""))
 
 

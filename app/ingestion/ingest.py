@@ -4,18 +4,21 @@ What is accepted becomes a job; `work.py` does it.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from app.catalog.collections import Collection, Collections
 from app.catalog.job import Job
 from app.catalog.jobs import Jobs
+from app.catalog.sources import Sources
 from app.domain import Document, Filter
 from app.errors import Conflict, EmptyDocument, FootnoteError, NotFound, Overtaken, PreconditionFailed
 from app.indexes.opening import OpenCollection, OpenCollections
 from app.inference.registry import Embedders
+from app.ingestion.fetch import Fetcher
 from app.ingestion.isolation import ParserPool
+from app.ingestion.quotas import FolderSizes, Quotas
 from app.ingestion.sources import Original, Originals
 from app.ingestion.submission import (
     JobPayload,
@@ -49,6 +52,10 @@ class Ingestion:
     opened: OpenCollections
     embedders: Embedders
     parsers: ParserPool
+    sources: Sources
+    fetcher: Fetcher | None
+    """`None` where this service does not fetch URLs."""
+    sizes: FolderSizes = field(default_factory=FolderSizes)
 
     @property
     def spool(self) -> Path:
@@ -56,8 +63,14 @@ class Ingestion:
         return self.settings.data / "spool"
 
     def originals_of(self, opened: OpenCollection) -> Originals:
-        """Return the stored bytes of an open collection."""
-        return Originals(opened.folder / "originals")
+        """Return the stored bytes of an open collection, which takes no more than its quotas allow."""
+        folder = opened.folder / "originals"
+
+        def admit(size: int) -> None:
+            quotas = Quotas.of(self.collections.by_id(opened.id))
+            quotas.check_original(size, lambda: self.sizes.bytes_in(folder))
+
+        return Originals(folder, admit)
 
     def originals(self, collection_id: str) -> Originals:
         """Return the stored bytes of a collection."""
@@ -69,7 +82,7 @@ class Ingestion:
     def submit(self, collection: Collection, submission: Submission, precondition: Precondition = ALWAYS) -> Submitted:
         """Accept a document: at once where nothing needs embedding, else as a job.
 
-        Raises `PreconditionFailed`, `QueueFull`, and `EmptyDocument` for no bytes at all.
+        Raises `PreconditionFailed`, `QueueFull`, `QuotaExceeded`, and `EmptyDocument` for no bytes at all.
         """
         if submission.original.size == 0:
             raise EmptyDocument("the document has no bytes", hint="send the text or the file itself")
@@ -158,6 +171,7 @@ class Ingestion:
             metadata=existing.metadata if metadata is UNSET else merge_patch(existing.metadata, metadata),
             metadata_is_whole=True,
             expires_at=existing.expires_at if expires_at is UNSET else expires_at,
+            chunking=existing.chunking,
         )
 
     def restore(
@@ -188,6 +202,7 @@ class Ingestion:
             metadata=wanted.metadata,
             metadata_is_whole=True,
             expires_at=existing.expires_at,
+            chunking=wanted.chunking,
         )
         return self.submit(collection, restored, precondition)
 
@@ -208,6 +223,7 @@ class Ingestion:
             for document_id, found in documents.items():
                 precondition.check(document_id, found)
             self.jobs.cancel_for_document(collection.id, document_ids)
+            self.sources.forget_documents(collection.id, document_ids)
             deleted = store.delete_documents(document_ids, expected_etag=precondition.etag)
             opened.catch_up()
             hashes = [found.content_hash for found in documents.values() if found and found.content_hash]
@@ -255,7 +271,8 @@ class Ingestion:
         self, collection: Collection, store: CollectionStore, submission: Submission, payload: JobPayload
     ) -> Job:
         was_known = store.document(submission.document_id) is not None
-        register(store, submission.document_id, payload)
+        most = Quotas.of(collection).documents
+        register(store, submission.document_id, payload, most_documents=most)
         try:
             return self.jobs.enqueue(
                 "ingest",

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from app.domain import Chunk, ChunkingOptions, Extraction, NormalisationOptions
+from app.domain import Chunk, ChunkingOptions, ContextOptions, Extraction, NormalisationOptions
 from app.inference.port import TokenCounterSpec
 from app.ingestion.alignment import KnownPiece
 
@@ -81,6 +81,7 @@ class PrepareRequest:
     window_tokens: int
     limits: LoadLimits
     normalisation: NormalisationOptions = field(default_factory=NormalisationOptions)
+    contexts: ContextOptions = field(default_factory=ContextOptions)
     known: tuple[KnownPiece, ...] = ()
     """The chunks of the present version, where it was cut in the same way."""
     attachments_folder: Path | None = None

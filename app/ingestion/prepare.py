@@ -38,6 +38,7 @@ def prepare(request: PrepareRequest, allow_pages: Callable[[int], None] = allow_
             _token_counter(request.token_counter),
             request.window_tokens,
             request.limits.max_chunks,
+            request.contexts,
         )
     timings = timer.milliseconds()
     return Prepared(extraction, chunks, {stage: timings[stage] for stage in ("load", "clean", "chunk")})

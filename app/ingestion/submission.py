@@ -11,6 +11,7 @@ from app.catalog.collections import Collection
 from app.catalog.job import Job
 from app.domain import ChunkingOptions, Document, Metadata, NormalisationOptions
 from app.errors import PreconditionFailed
+from app.ingestion.chunkers.options import completed_chunking
 from app.ingestion.sources import Original
 from app.stores.port import CollectionStore
 
@@ -34,6 +35,8 @@ class Submission:
     metadata_is_whole: bool = False
     expires_at: datetime | None = None
     password: str | None = field(default=None, repr=False)
+    chunking: Mapping[str, Any] | None = None
+    """How this document is cut, completed and checked, where it is not as its collection says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,7 @@ class JobPayload:
     if_match: str | None
     create_only: bool
     password: str | None = field(repr=False)
+    chunking: dict[str, Any] | None = None
 
     @classmethod
     def of(cls, submission: Submission, etag: str, settings: str, precondition: "Precondition") -> "JobPayload":
@@ -69,6 +73,7 @@ class JobPayload:
             if_match=precondition.if_match,
             create_only=precondition.create_only,
             password=submission.password,
+            chunking=None if submission.chunking is None else dict(submission.chunking),
         )
 
     @property
@@ -117,7 +122,9 @@ class Submitted:
     duplicate_of: tuple[str, ...] = ()
 
 
-def register(store: CollectionStore, document_id: str, payload: JobPayload) -> int:
+def register(
+    store: CollectionStore, document_id: str, payload: JobPayload, *, most_documents: int | None = None
+) -> int:
     """Make a document known that a job will work on, and return its registration."""
     return store.register_document(
         document_id,
@@ -125,12 +132,18 @@ def register(store: CollectionStore, document_id: str, payload: JobPayload) -> i
         metadata=payload.metadata,
         media_type=payload.media_type or "application/octet-stream",
         filename=payload.filename,
+        most_documents=most_documents,
     )
 
 
-def chunking_options(collection: Collection) -> ChunkingOptions:
-    """Return how this collection cuts its texts."""
-    return ChunkingOptions(**collection.settings.get("chunking", {}))
+def chunking_of(collection: Collection, own: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return how a document is cut: as it says itself, else as its collection says."""
+    return dict(own if own is not None else collection.settings.get("chunking") or completed_chunking({}))
+
+
+def chunking_options(collection: Collection, own: Mapping[str, Any] | None = None) -> ChunkingOptions:
+    """Return how a document of this collection is cut."""
+    return ChunkingOptions(**chunking_of(collection, own))
 
 
 def normalisation_options(collection: Collection) -> NormalisationOptions:
@@ -143,7 +156,7 @@ def settings_hash(collection: Collection, submission: Submission) -> str:
     return _hash(
         {
             "pipeline": PIPELINE_VERSION,
-            "chunking": asdict(chunking_options(collection)),
+            "chunking": chunking_of(collection, submission.chunking),
             "normalisation": asdict(normalisation_options(collection)),
             "embedding": collection.embedding_model,
             "media_type": submission.media_type,

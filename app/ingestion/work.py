@@ -3,24 +3,33 @@
 The version that is ready answers until the new one is committed, and stays when anything fails.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from app.catalog.claims import attempts_exhausted
 from app.catalog.collections import Collection
 from app.catalog.job import Job
-from app.domain import Document, DocumentState, require_same_space
+from app.domain import Chunk, Document, DocumentState, require_same_space
 from app.errors import Cancelled, FootnoteError
 from app.indexes.opening import OpenCollection
 from app.inference.port import Embedder
+from app.ingestion.alignment import KnownPiece
 from app.ingestion.embedding import EmbeddedChunks, embed_chunks
+from app.ingestion.group import join_sentences
 from app.ingestion.ingest import Ingestion
 from app.ingestion.port import JobReport, LoadLimits, Prepared, PrepareRequest
-from app.ingestion.submission import JobPayload, chunking_options, normalisation_options, register
+from app.ingestion.submission import JobPayload, chunking_of, chunking_options, normalisation_options, register
 from app.settings import Settings
 from app.stores.port import CollectionStore, PreparedDocument
 from app.telemetry import counters
+
+PIECES_AT_ONCE = 1000
 
 QUICK_BYTES = 20_000
 """A smaller document is ready before anyone reads that it is in work, which would cost a commit to say."""
@@ -89,14 +98,22 @@ def _work(task: _Task, job: Job, registration: int) -> dict[str, Any]:
     if task.path.stat().st_size > QUICK_BYTES:
         task.store.set_state(task.document_id, registration, "processing")
     embedder = _embedder(task)
-    prepared = task.ingestion.parsers.prepare(_request(task, embedder))
-    embedded = embed_chunks(prepared.chunks, store=task.store, embedder=embedder, report=task.report)
+    request = _request(task, embedder)
+    prepared = join_sentences(task.ingestion.parsers.prepare(request), request, partial(_compared, task, embedder))
+    children = [chunk for chunk in prepared.chunks if chunk.kind == "child"]
+    embedded = embed_chunks(children, store=task.store, embedder=embedder, report=task.report)
     task.report.stage("write")
     document = task.store.replace_document(_version(task, registration, prepared, embedded))
     task.store.drop_staged(job.id)
     counters.add("documents_ingested")
     outcome = "updated" if before and before.version else "created"
     return _result(task, document, outcome, embedded=embedded.embedded)
+
+
+def _compared(task: _Task, embedder: Embedder, sentences: Sequence[Chunk]) -> NDArray[np.float32]:
+    """Return the vectors of sentences that are only compared; those that are staged are not asked for again."""
+    compared = embed_chunks(sentences, store=task.store, embedder=embedder, report=task.report, stage="compare")
+    return compared.vectors
 
 
 def _embedder(task: _Task) -> Embedder:
@@ -117,12 +134,32 @@ def _request(task: _Task, embedder: Embedder) -> PrepareRequest:
         filename=task.payload.filename,
         password=task.payload.password,
         title=task.payload.title,
-        chunking=chunking_options(task.collection),
+        chunking=chunking_options(task.collection, task.payload.chunking),
         token_counter=embedder.token_counter,
         window_tokens=embedder.window_tokens,
         limits=load_limits(task.ingestion.settings),
         normalisation=normalisation_options(task.collection),
+        known=_known_pieces(task),
     )
+
+
+def _cut_by(task: _Task) -> dict[str, Any]:
+    """Return how the document is cut, as its report tells."""
+    chosen = chunking_of(task.collection, task.payload.chunking)
+    return {name: value for name, value in chosen.items() if name != "chunks"}
+
+
+def _known_pieces(task: _Task) -> tuple[KnownPiece, ...]:
+    """Return the chunks of the present version if it was cut in the same way."""
+    present = task.store.document(task.document_id)
+    if present is None or not present.version or (present.extraction or {}).get("chunking") != _cut_by(task):
+        return ()
+    pieces: list[KnownPiece] = []
+    after: int | None = None
+    while page := task.store.chunks(task.document_id, limit=PIECES_AT_ONCE, after=after):
+        pieces += [KnownPiece.of(chunk.start, chunk.text) for chunk in page]
+        after = page[-1].ordinal
+    return tuple(pieces)
 
 
 def load_limits(settings: Settings) -> LoadLimits:
@@ -134,6 +171,7 @@ def load_limits(settings: Settings) -> LoadLimits:
         parse_timeout_seconds=settings.parse_timeout_seconds,
         parse_memory_bytes=settings.parse_memory_bytes,
         ocr_page_seconds=settings.ocr_page_seconds,
+        max_attachments=settings.max_attachments,
     )
 
 
@@ -141,6 +179,7 @@ def _version(task: _Task, registration: int, prepared: Prepared, embedded: Embed
     payload, extraction = task.payload, prepared.extraction
     found = {} if payload.metadata_is_whole else dict(extraction.metadata)
     report = extraction.report() | {"declared_media_type": payload.media_type, "given_title": payload.title}
+    report["chunking"] = _cut_by(task)
     if extraction.metadata:
         report["metadata"] = dict(extraction.metadata)
     return PreparedDocument(
@@ -154,6 +193,7 @@ def _version(task: _Task, registration: int, prepared: Prepared, embedded: Embed
         filename=payload.filename,
         content_hash=payload.original,
         settings_hash=payload.settings_hash,
+        chunking=payload.chunking,
         text=extraction.text,
         pages=extraction.pages,
         extraction=report,

@@ -12,6 +12,7 @@ from app.stores.attributes import Attribute, document_attributes
 from app.stores.changes import advance, log_deleted_documents
 from app.stores.expressions import one_of
 from app.stores.port import PreparedDocument
+from app.stores.quotas import require_room_for_document
 from app.stores.schema import attributes, documents, versions
 
 _IDS_AT_ONCE = 1000
@@ -57,8 +58,9 @@ def register(
     media_type: str,
     filename: str | None,
     now: datetime,
+    most: int | None = None,
 ) -> int:
-    """Make the document known and return its registration, which a deletion outdates: its key."""
+    """Make the document known, beside fewer than `most`, and return its registration: its key."""
     values: dict[str, Any] = {"error": None}
     described: dict[str, Any] = {
         "state": DocumentState.PENDING.value,
@@ -71,6 +73,7 @@ def register(
     }
     row = _row(connection, document_id)
     if row is None:
+        require_room_for_document(connection, most)
         blank = {"version": 0, "source_type": "", "characters": 0, "chunk_count": 0, "warnings": [], "created_at": now}
         key = advance(connection, "document_key")
         connection.execute(insert(documents).values(key=key, id=document_id, **values, **described, **blank))
@@ -119,6 +122,7 @@ def write_version(connection: Connection, prepared: PreparedDocument, now: datet
         "characters": len(prepared.text),
         "chunk_count": len(prepared.children),
         "settings_hash": prepared.settings_hash,
+        "chunking": None if prepared.chunking is None else dict(prepared.chunking),
         "extraction": dict(prepared.extraction),
     }
     connection.execute(insert(versions).values(document_key=row.key, created_at=now, kept=True, **described))
@@ -236,6 +240,7 @@ def as_document(row: Row[*tuple[Any, ...]]) -> Document:
         created_at=row.created_at,
         updated_at=row.updated_at,
         expires_at=row.expires_at,
+        chunking=row.chunking,
         indexed_at=row.indexed_at,
     )
 

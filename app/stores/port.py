@@ -33,10 +33,9 @@ stands in that field by its text with context; a parent without one is not in it
 class PreparedDocument:
     """Everything that `replace_document` writes; `vectors` is float32, one row per child, of its indexed text.
 
-    `content_vectors` are those of the children's clean texts where indexing is `enhanced`, else `None`.
-
-    `registration` is what `register_document` returned: the write is refused with `Cancelled` when the document was
-    deleted meanwhile, also if one of the same id was made since.
+    `content_vectors` are those of the children's clean texts where indexing is `enhanced`, else `None`. The collection
+    may hold `most_chunks`. `registration` is what `register_document` returned: the write is refused with `Cancelled`
+    when the document was deleted meanwhile, also if one of the same id was made since.
     """
 
     id: str
@@ -57,8 +56,11 @@ class PreparedDocument:
     chunks: Sequence[Chunk]
     vectors: NDArray[np.float32]
     content_vectors: NDArray[np.float32] | None = None
+    chunking: Metadata | None = None
+    """How this document was cut, where it says so itself."""
     keep_versions: int = 0
     """How many versions before this one can be brought back."""
+    most_chunks: int | None = None
 
     @property
     def children(self) -> Sequence[Chunk]:
@@ -186,11 +188,18 @@ class CollectionStore(Protocol):
     # --- documents ---
 
     def register_document(
-        self, document_id: str, *, title: str, metadata: Metadata, media_type: str, filename: str | None
+        self,
+        document_id: str,
+        *,
+        title: str,
+        metadata: Metadata,
+        media_type: str,
+        filename: str | None,
+        most_documents: int | None = None,
     ) -> int:
         """Make the document known (`pending` if it is new) and return its registration, which a deletion outdates.
 
-        A version that is ready keeps answering.
+        A version that is ready keeps answering. Raises `QuotaExceeded` where `most_documents` are known already.
         """
         ...
 
@@ -212,7 +221,7 @@ class CollectionStore(Protocol):
         """Write a version in one transaction and log its changes; chunks of the old version are deleted.
 
         Chunks whose `indexed_text` and vectors stay the same may keep their key. Raises `Cancelled` for an outdated
-        registration, `StorageFull` when the disk is full.
+        registration, `QuotaExceeded` above `most_chunks`, `StorageFull` when the disk is full.
         """
         ...
 
@@ -390,10 +399,7 @@ class CollectionStore(Protocol):
         ...
 
     def snapshot(self, target: Path, *, without_work: bool = False) -> None:
-        """Write the store as it is at one moment to a new file, while writes go on; nothing deleted comes along.
-
-        `without_work` leaves out what only unfinished jobs need, and documents that never had a version.
-        """
+        """Write the store as it is now to a new file, `without_work` all but what only unfinished jobs need."""
         ...
 
     def close(self) -> None:

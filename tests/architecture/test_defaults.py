@@ -1,6 +1,6 @@
 """What bodies declare by themselves, for the specification's sake, is what the verbs below do."""
 
-from dataclasses import asdict, fields
+from dataclasses import fields
 from typing import get_args
 
 import pytest
@@ -8,7 +8,7 @@ import pytest
 from app.answering.ask import AskOptions
 from app.answering.prompts import TEMPLATES
 from app.api.schemas.ask import AskRequest
-from app.api.schemas.collections import ChunkingSettings
+from app.api.schemas.chunking import ChunkingSettings
 from app.api.schemas.documents import MEDIA_TYPES, DocumentBody
 from app.api.schemas.search import SearchOptions
 from app.domain import ChunkingOptions
@@ -18,8 +18,9 @@ from app.retrieval.plan import SearchPlan
 
 
 def test_chunking_defaults_and_strategies_are_those_of_the_chunkers() -> None:
-    assert ChunkingSettings().model_dump() == asdict(ChunkingOptions())
+    assert ChunkingSettings().given() == {"strategy": ChunkingOptions().strategy}
     assert get_args(ChunkingSettings.model_fields["strategy"].annotation) == tuple(CHUNKERS)
+    assert ChunkingSettings.model_fields.keys() == {field.name for field in fields(ChunkingOptions)}
 
 
 @pytest.mark.parametrize("name", ["mode", "top_k", "filter", "document_ids"])

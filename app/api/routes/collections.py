@@ -33,9 +33,8 @@ from app.api.strict_route import StrictRoute
 from app.bootstrap import Services
 from app.catalog.collections import Collection
 from app.catalog.principal import Principal, Role
-from app.domain import ChunkingOptions
 from app.errors import FieldError, NameTaken, UnknownField
-from app.ingestion.chunkers.options import check_chunking
+from app.ingestion.chunkers.options import check_collection_chunking, completed_chunking
 from app.ingestion.collections import create_collection, remove_collection, update_collection
 from app.ingestion.quotas import Quotas
 
@@ -151,7 +150,7 @@ def _check(services: Services, body: CollectionSettings) -> None:
         detail = f"the embedding model {unknown_name(model, known)}"
         raise UnknownField(detail, errors=[FieldError(pointer, "unknown_field", detail)])
     window = services.embedders.get(model or services.embedders.default_model).window_tokens
-    check_chunking(ChunkingOptions(**body.chunking.model_dump()), window)
+    check_collection_chunking(completed_chunking(body.chunking.given()), window)
     check_defaults(services.settings, body.defaults)
 
 

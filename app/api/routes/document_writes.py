@@ -15,6 +15,7 @@ from starlette.concurrency import run_in_threadpool
 
 from app.api.declared import accepted, binary_body, keyed
 from app.api.dependencies import Access, IngestAccess
+from app.api.document_chunking import body_chunking, own_chunking, query_chunking
 from app.api.document_rules import DocumentId, check_document_id, check_metadata, id_from_filename
 from app.api.idempotency import IdempotencyKey, answered_once
 from app.api.json_body import parse_json
@@ -65,6 +66,7 @@ class RawDocument:
     metadata: Metadata
     expires_at: datetime | None
     password: str | None
+    chunking: dict[str, Any] | None
 
 
 async def raw_document(
@@ -75,6 +77,9 @@ async def raw_document(
     title: Annotated[Title | None, Query()] = None,
     metadata: Annotated[str | None, Query(description="A JSON object", examples=['{"team":"hr"}'])] = None,
     expires_at: Annotated[Timestamp | None, Query()] = None,
+    chunking: Annotated[
+        str | None, Query(description="How it is cut, as a JSON object", examples=['{"strategy":"none"}'])
+    ] = None,
     x_document_password: Annotated[
         str | None, Header(alias="X-Document-Password", description="Of an encrypted file; kept until it is read")
     ] = None,
@@ -93,6 +98,7 @@ async def raw_document(
         metadata=check_metadata(given, access.services.settings, "query:metadata"),
         expires_at=expires_at,
         password=None if x_document_password is None else _from_header(x_document_password),
+        chunking=await run_in_threadpool(query_chunking, access, chunking),
     )
 
 
@@ -135,7 +141,8 @@ async def put_document(
     """Make or replace the document; the version before answers until the new one is ready."""
     check_document_id(document_id, "path:document_id")
     check_metadata(body.metadata, access.services.settings)
-    accept = partial(submit, access, partial(_text_submission, access, document_id, body), precondition)
+    chunking = await run_in_threadpool(body_chunking, access, body)
+    accept = partial(submit, access, partial(_text_submission, access, document_id, body, chunking), precondition)
     return await answer_one(access, request.scope, accept, wait)
 
 
@@ -168,6 +175,7 @@ async def put_original(
             metadata=raw.metadata,
             expires_at=raw.expires_at,
             password=raw.password,
+            chunking=raw.chunking,
         )
 
     return await answer_one(access, request.scope, partial(submit, access, prepare, precondition), wait)
@@ -206,14 +214,17 @@ async def upload(
 ) -> Response:
     """Put each `files` part as a document; `info` may give metadata for all and ids by file name."""
     info = _upload_info(access, form)
-    items = _unique([_upload_item(access, file, info) for file in form.files], "/files/{}")
+    chunking = await run_in_threadpool(own_chunking, access, info.chunking, "/info/chunking")
+    items = _unique([_upload_item(access, file, info, chunking) for file in form.files], "/files/{}")
     payload = b"" if idempotency.key is None else await run_in_threadpool(_form_digest, form)
     return await answered_once(
         idempotency, lambda: answer_batch(access, items, wait), access.collection.id, payload=payload
     )
 
 
-def _text_submission(access: Access, document_id: str, body: DocumentBody) -> Submission:
+def _text_submission(
+    access: Access, document_id: str, body: DocumentBody, chunking: dict[str, Any] | None
+) -> Submission:
     content, media_type = content_of(body)
     return Submission(
         document_id,
@@ -222,6 +233,7 @@ def _text_submission(access: Access, document_id: str, body: DocumentBody) -> Su
         title=body.title,
         metadata=body.metadata,
         expires_at=body.expires_at,
+        chunking=chunking,
     )
 
 
@@ -235,7 +247,7 @@ def _batch_item(access: Access, index: int, raw: Any) -> Item:
             raise validation_problem(error.errors(), raw, prefix) from None
         check_document_id(document.id, f"{prefix}/id")
         check_metadata(document.metadata, access.services.settings, f"{prefix}/metadata")
-        return _text_submission(access, document.id, document)
+        return _text_submission(access, document.id, document, body_chunking(access, document, prefix))
 
     named = raw.get("id") if isinstance(raw, dict) else None
     return Item(named if isinstance(named, str) else None, prepare)
@@ -259,7 +271,7 @@ def _upload_info(access: Access, form: Form) -> UploadInfo:
     return info
 
 
-def _upload_item(access: Access, file: SpooledFile, info: UploadInfo) -> Item:
+def _upload_item(access: Access, file: SpooledFile, info: UploadInfo, chunking: dict[str, Any] | None) -> Item:
     filename = file.filename or ""
     document_id = info.ids.get(filename) or id_from_filename(filename)
 
@@ -271,6 +283,7 @@ def _upload_item(access: Access, file: SpooledFile, info: UploadInfo) -> Item:
             media_type=None if file.media_type == OCTET_STREAM else file.media_type,
             filename=filename,
             metadata=info.metadata,
+            chunking=chunking,
         )
 
     return Item(document_id, prepare)

@@ -6,11 +6,10 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 from app.api.schemas import examples
+from app.api.schemas.chunking import ChunkingSettings
 from app.api.schemas.search import SearchOptions
 from app.api.schemas.strict import Reply, Request
 from app.catalog.collections import DEFAULT_KEPT_VERSIONS
-
-LARGEST_CHUNK = 100_000
 
 _BODY_EXAMPLE: dict[str, Any] = {
     "title": "Staff handbook",
@@ -25,15 +24,6 @@ class EmbeddingSettings(Request):
     """Which model embeds the collection; fixed by its first document."""
 
     model: Annotated[str | None, Field(min_length=1, max_length=200)] = None
-
-
-class ChunkingSettings(Request):
-    """How texts are cut."""
-
-    strategy: Literal["auto", "recursive", "markdown"] = "auto"
-    size: Annotated[int, Field(ge=1, le=LARGEST_CHUNK, description="Longest chunk, in units")] = 1200
-    overlap: Annotated[int, Field(ge=0, description="Units that a chunk repeats of the one before; below `size`")] = 0
-    unit: Literal["characters", "tokens"] = "characters"
 
 
 class NormalisationSettings(Request):

@@ -7,6 +7,7 @@ from pydantic import ConfigDict, Field, SkipValidation, model_validator
 from pydantic_core import PydanticCustomError
 
 from app.api.schemas import examples
+from app.api.schemas.chunking import MOST_CHUNKS, ChunkingSettings, CustomChunk
 from app.api.schemas.problem import Problem
 from app.api.schemas.search import NoticeReply
 from app.api.schemas.strict import AnyText, FilterObject, JsonObject, Reply, Request, Timestamp
@@ -51,12 +52,24 @@ class DocumentBody(Request):
     title: Title | None = None
     metadata: JsonObject = Field(default_factory=dict)
     expires_at: Timestamp | None = Field(None, description=EXPIRY)
+    chunking: Annotated[ChunkingSettings | None, Field(description="Of this document; the collection's by default")] = (
+        None
+    )
+    chunks: Annotated[
+        list[CustomChunk] | None,
+        Field(
+            min_length=1, max_length=MOST_CHUNKS, description="Its chunks; they are the text if none is given"
+        ),
+    ] = None
 
     @model_validator(mode="after")
     def check_content(self) -> Self:
-        """Take one kind of content, and a format only for text."""
-        if (self.text is None) == (self.records is None):
+        """Take one kind of content, a format only for text, and chunks once."""
+        has_texts = self.chunks is not None and all(chunk.text is not None for chunk in self.chunks)
+        if (self.text is None) == (self.records is None) and not (self.text is None and has_texts):
             raise PydanticCustomError("missing_content", "give either `text` or `records`", {"member": "text"})
+        if self.chunks is not None and self.chunking is not None and self.chunking.given() != {"strategy": "custom"}:
+            raise PydanticCustomError("not_applicable", "goes with the strategy `custom` only", {"member": "chunks"})
         if self.records is not None and self.format is not None:
             raise PydanticCustomError("not_applicable", "`format` goes with `text` only", {"member": "format"})
         return self
@@ -82,6 +95,7 @@ class UploadInfo(Request):
     """The `info` part of an upload."""
 
     metadata: JsonObject = Field(default_factory=dict, description="For all files")
+    chunking: Annotated[ChunkingSettings | None, Field(description="Of all files; the collection's by default")] = None
     ids: dict[str, Annotated[str, Field(max_length=256)]] = Field(
         default_factory=dict, description="Document ids by file name; a safe form of the name by default"
     )
@@ -165,6 +179,9 @@ class DocumentSummary(Reply):
     indexed_at: datetime | None = Field(description="When its present version was indexed")
     expires_at: datetime | None
     content_hash: str | None = Field(description="SHA-256 of the original of the present version")
+    chunking: dict[str, Any] | None = Field(
+        None, description="How it is cut where it says so itself, without the chunks of `custom`"
+    )
 
 
 class DocumentReply(DocumentSummary):

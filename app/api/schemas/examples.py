@@ -230,6 +230,38 @@ ASK: dict[str, Any] = {
     "request_id": _REQUEST_ID,
 }
 
+PREVIEW: dict[str, Any] = {
+    "chunking": {"strategy": "auto", "size": 1200, "overlap": 0, "unit": "characters"},
+    "characters": 49,
+    "children": {
+        "total": 1,
+        "characters": {"min": 49, "median": 49, "max": 49},
+        "tokens": {"min": 14, "median": 14, "max": 14},
+    },
+    "parents": None,
+    "sentences_embedded": 0,
+    "data": [
+        {
+            "ordinal": 0,
+            "kind": "child",
+            "parent": None,
+            "start": 0,
+            "end": 49,
+            "text": "# Leave\n\nEach parent may take 320 working days.",
+            "context": "",
+            "characters": 49,
+            "token_count": 14,
+            "page_start": None,
+            "page_end": None,
+            "heading_path": ["Leave"],
+        }
+    ],
+    "has_more": False,
+    "warnings": [],
+    "timings_ms": {"load": 1.0, "clean": 0.0, "chunk": 2.0, "total": 6.0},
+    "request_id": _REQUEST_ID,
+}
+
 API_KEY: dict[str, Any] = {
     "id": "key_5d1c0f9e8a7b6c5d",
     "name": "intranet search",

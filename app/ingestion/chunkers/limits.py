@@ -1,6 +1,8 @@
 """What a chunk may measure, and how many code points of a text that will be."""
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from app.domain import ChunkingOptions
 from app.ingestion.port import CountTokens
@@ -19,7 +21,8 @@ _FILL = 0.92
 class ChunkLimits:
     """The most code points and the most tokens of a chunk; `control_tokens` is what every text costs besides its own.
 
-    `overlap` counts code points, or tokens where `overlap_in_tokens`.
+    `overlap` counts code points, or tokens where `overlap_in_tokens`. `boundaries` are places, sorted, where a text
+    that is too long is cut before any other.
     """
 
     characters: int
@@ -28,6 +31,7 @@ class ChunkLimits:
     overlap_in_tokens: bool
     count_tokens: CountTokens
     control_tokens: int
+    boundaries: tuple[int, ...] = ()
 
     def tokens_of(self, text: str) -> int:
         """Return how many tokens the text has of its own."""
@@ -47,6 +51,11 @@ class ChunkLimits:
         tokens = max(1, self.tokens_of(sample))
         return max(1, min(self.characters, int(_FILL * self.tokens * len(sample) / tokens)))
 
+    def parts(self, start: int, end: int) -> list[tuple[int, int]]:
+        """Return the parts of `[start, end)` between boundaries; itself where it has none."""
+        inside = self.boundaries[bisect_right(self.boundaries, start) : bisect_left(self.boundaries, end)]
+        return list(pairwise((start, *inside, end)))
+
     def without_overlap(self) -> "ChunkLimits":
         """Return the limits of what a chunk adds to the one before it."""
         size = self.tokens if self.overlap_in_tokens else self.characters
@@ -64,8 +73,10 @@ class ChunkLimits:
         return replace(self, tokens=max(1, self.tokens - taken))
 
 
-def chunk_limits(options: ChunkingOptions, count_tokens: CountTokens, window_tokens: int) -> ChunkLimits:
-    """Return the limits that the options and the model's window set together."""
+def chunk_limits(
+    options: ChunkingOptions, count_tokens: CountTokens, window_tokens: int, boundaries: tuple[int, ...] = ()
+) -> ChunkLimits:
+    """Return the limits that options and window set together; chunks that overlap heed no boundaries."""
     control_tokens = count_tokens("")
     window = max(1, window_tokens - control_tokens)
     in_tokens = options.unit == "tokens"
@@ -77,4 +88,5 @@ def chunk_limits(options: ChunkingOptions, count_tokens: CountTokens, window_tok
         overlap_in_tokens=in_tokens,
         count_tokens=count_tokens,
         control_tokens=control_tokens,
+        boundaries=() if options.overlap else boundaries,
     )

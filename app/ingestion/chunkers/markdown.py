@@ -1,27 +1,16 @@
 """Cut along headings, whatever the format they come from; code blocks and tables of Markdown stay whole if they fit."""
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from app.domain import Chunk, ChunkingOptions, Extraction, Heading
 from app.ingestion.chunkers.limits import ChunkLimits, chunk_limits
 from app.ingestion.chunkers.markdown_blocks import Block, spoilable_blocks
 from app.ingestion.chunkers.pieces import Piece, overlapping, to_chunks, trim
-from app.ingestion.chunkers.recursive import cut
+from app.ingestion.chunkers.recursive import cut, is_tiny
+from app.ingestion.chunkers.sections import Section, sections
 from app.ingestion.loaders.markdown import headings as markdown_headings
 from app.ingestion.port import CountTokens
-
-_UNDERLINE = re.compile(r"[=\-\s]*")
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """The place `[start, end)` that a heading rules, itself included, and the titles from the root to it."""
-
-    heading_path: tuple[str, ...]
-    start: int
-    end: int
 
 
 def chunk_by_headings(
@@ -31,11 +20,25 @@ def chunk_by_headings(
 
     A text that no loader found headings in is read as Markdown.
     """
-    limits = chunk_limits(options, count_tokens, window_tokens)
-    text = extraction.text
+    headings = extraction.headings or tuple(markdown_headings(extraction.text))
     is_markdown = extraction.source_type == "markdown" or not extraction.headings
-    headings = extraction.headings or tuple(markdown_headings(text))
-    blocks = spoilable_blocks(text) if is_markdown else []
+    blocks = spoilable_blocks(extraction.text) if is_markdown else []
+    limits = chunk_limits(options, count_tokens, window_tokens, extraction.boundaries)
+    return _along(extraction, headings, blocks, limits)
+
+
+def chunk_by_html_headings(
+    extraction: Extraction, options: ChunkingOptions, count_tokens: CountTokens, window_tokens: int
+) -> Iterator[Chunk]:
+    """Yield at least one chunk of every section below a heading that the loader found; nothing is read as Markdown."""
+    limits = chunk_limits(options, count_tokens, window_tokens, extraction.boundaries)
+    return _along(extraction, extraction.headings, [], limits)
+
+
+def _along(
+    extraction: Extraction, headings: Sequence[Heading], blocks: Sequence[Block], limits: ChunkLimits
+) -> Iterator[Chunk]:
+    text = extraction.text
     return to_chunks(
         extraction,
         (
@@ -44,32 +47,6 @@ def chunk_by_headings(
             for piece in _cut_section(text, section, inside, limits)
         ),
     )
-
-
-def sections(text: str, headings: Sequence[Heading]) -> Iterator[Section]:
-    """Yield the text before the first heading, and what each heading rules; a heading alone joins what follows it."""
-    ordered = sorted(headings, key=lambda heading: heading.start)
-    path: list[Heading] = []
-    start = 0
-    ends = [*(heading.start for heading in ordered), len(text)]
-    if ends[0] > 0:
-        yield Section((), 0, ends[0])
-        start = ends[0]
-    for heading, end in zip(ordered, ends[1:], strict=True):
-        while path and path[-1].level >= heading.level:
-            path.pop()
-        path.append(heading)
-        if end < len(text) and _stands_alone(text, heading, end):
-            continue
-        yield Section(tuple(each.title for each in path), start, end)
-        start = end
-
-
-def _stands_alone(text: str, heading: Heading, end: int) -> bool:
-    """Return whether nothing but its title, and perhaps a line drawn under it, is between a heading and `end`."""
-    longest = heading.start + 2 * len(heading.title) + 100
-    first_line, _, rest = text[heading.start : min(end, longest)].strip().partition("\n")
-    return end <= longest and len(first_line) <= 2 * len(heading.title) + 20 and bool(_UNDERLINE.fullmatch(rest))
 
 
 def _with_blocks(found: Iterable[Section], blocks: Sequence[Block]) -> Iterator[tuple[Section, list[Block]]]:
@@ -96,25 +73,36 @@ def _cut_section(text: str, section: Section, blocks: Sequence[Block], limits: C
 
 
 def _cut_around(text: str, start: int, end: int, blocks: Sequence[Block], limits: ChunkLimits) -> Iterator[Piece]:
-    """Yield the pieces of the text between blocks and of the blocks."""
+    """Yield the pieces of the text between blocks and of the blocks; a scrap of text before a block goes with it."""
     for block in blocks:
-        yield from cut(text, start, block.start, limits)
+        first, last = trim(text, start, block.start)
+        lead = (
+            first if first < last and is_tiny(last - first, limits.capacity(text[start : block.end])) else block.start
+        )
+        yield from cut(text, start, lead, limits)
         yield from (
-            _cut_table(text, block, limits) if block.kind == "table" else cut(text, block.start, block.end, limits)
+            _cut_table(text, lead, block, limits) if block.kind == "table" else cut(text, lead, block.end, limits)
         )
         start = block.end
     yield from cut(text, start, end, limits)
 
 
-def _cut_table(text: str, block: Block, limits: ChunkLimits) -> Iterator[Piece]:
+def _lead(text: str, start: int, block: Block, limits: ChunkLimits) -> int:
+    """Return where a block begins with the scrap of text from `start` to it, if that is one."""
+    first, last = trim(text, start, block.start)
+    is_scrap = first < last and is_tiny(last - first, limits.capacity(text[first : block.end]))
+    return first if is_scrap else block.start
+
+
+def _cut_table(text: str, lead: int, block: Block, limits: ChunkLimits) -> Iterator[Piece]:
     """Yield the table whole or by rows; rows that are parted from their header have it as context."""
     head_end = text.find("\n", text.find("\n", block.start) + 1)
     header = text[block.start : head_end]
-    whole = limits.measure(text[slice(*trim(text, block.start, block.end))])
+    whole = limits.measure(text[slice(*trim(text, lead, block.end))])
     if whole is not None or head_end < 0 or limits.tokens_of(header) * 2 > limits.tokens:
-        yield from cut(text, block.start, block.end, limits)
+        yield from cut(text, lead, block.end, limits)
         return
-    for piece in cut(text, block.start, block.end, limits.beside(header)):
+    for piece in cut(text, lead, block.end, limits.beside(header)):
         yield replace(piece, context=header) if piece.start >= head_end else piece
 
 

@@ -1,15 +1,14 @@
 """Places of chunks in a text: trimmed, overlapping, and made into chunks."""
 
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from app.domain import Chunk, Extraction, pages_of
+from app.ingestion.chunkers.graphemes import can_part
 from app.ingestion.chunkers.limits import ChunkLimits
 
 _WORD_START = re.compile(r"(?<=\s)\S")
-_JOINER = "\u200d"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,21 +56,16 @@ def _overlap_start(text: str, before: Piece, start: int) -> int:
     start = max(before.start + 1, start)
     word = _WORD_START.search(text, start, (start + before.end) // 2)
     start = word.start() if word else start
-    while start < before.end and not _can_begin(text, start):
+    while start < before.end and (text[start].isspace() or not can_part(text, start)):
         start += 1
     return start
 
 
-def _can_begin(text: str, place: int) -> bool:
-    character = text[place]
-    if character.isspace() or unicodedata.category(character)[0] == "M":
-        return False
-    return _JOINER not in (character, text[place - 1])
-
-
-def to_chunks(extraction: Extraction, pieces: Iterable[tuple[Piece, tuple[str, ...]]]) -> Iterator[Chunk]:
+def to_chunks(
+    extraction: Extraction, pieces: Iterable[tuple[Piece, tuple[str, ...]]], first_ordinal: int = 0
+) -> Iterator[Chunk]:
     """Yield the chunk of each piece and heading path, by ordinal, with its pages."""
-    for ordinal, (piece, heading_path) in enumerate(pieces):
+    for ordinal, (piece, heading_path) in enumerate(pieces, first_ordinal):
         page_start, page_end = pages_of(extraction.pages, piece.start, piece.end)
         yield Chunk(
             ordinal=ordinal,

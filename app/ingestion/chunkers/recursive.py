@@ -18,12 +18,15 @@ _SHORTEST_BLOCK = 1_000
 # A last piece below this share of what fits is a scrap.
 _SCRAP = 4
 
+# A piece below this share of what fits says too little by itself: most often it is a heading.
+_TINY = 16
+
 
 def chunk_recursively(
     extraction: Extraction, options: ChunkingOptions, count_tokens: CountTokens, window_tokens: int
 ) -> Iterator[Chunk]:
     """Yield the chunks of a text without regard to its headings."""
-    limits = chunk_limits(options, count_tokens, window_tokens)
+    limits = chunk_limits(options, count_tokens, window_tokens, extraction.boundaries)
     text = extraction.text
     return to_chunks(extraction, ((piece, ()) for piece in cut_with_overlap(text, 0, len(text), limits)))
 
@@ -52,7 +55,8 @@ def cut(text: str, start: int, end: int, limits: ChunkLimits) -> Iterator[Piece]
     if tokens is not None:
         yield Piece(start, end, tokens)
         return
-    for first, last in _spans(text, start, end, limits):
+    parts = limits.parts(start, end)
+    for first, last in parts if len(parts) > 1 else _spans(text, start, end, limits):
         yield from cut(text, first, last, limits)
 
 
@@ -66,10 +70,13 @@ def _spans(text: str, start: int, end: int, limits: ChunkLimits) -> Iterator[tup
         stop = min(end, start + max(_SHORTEST_BLOCK, _CHUNKS_IN_A_BLOCK * capacity))
         spans = _split(text, start, stop, (capacity, capacity))
         if stop == end:
-            yield from _without_scrap(text, spans, capacity)
+            yield from joined_forward(text, _without_scrap(text, spans, capacity), capacity)
             return
         # The block's end is arbitrary, so what stands before it is cut again with what follows.
         start = spans.pop()[0] if len(spans) > 1 else stop if not spans else spans[0][1]
+        spans = joined_forward(text, spans, capacity)
+        if len(spans) > 1 and is_tiny(_length(spans[-1]), capacity):
+            start = spans.pop()[0]
         yield from spans
 
 
@@ -80,6 +87,27 @@ def _without_scrap(text: str, spans: list[tuple[int, int]], capacity: int) -> li
     start, end = spans[-2][0], spans[-1][1]
     shared = _split(text, start, end, (min(capacity, (end - start) // 2), capacity))
     return [*spans[:-2], *shared] if _length(shared[-1]) > _length(spans[-1]) else spans
+
+
+def is_tiny(length: int, capacity: int) -> bool:
+    """Return whether so many code points are too few for a chunk of their own beside what follows them."""
+    return length * _TINY <= capacity
+
+
+def joined_forward(text: str, spans: list[tuple[int, int]], capacity: int) -> list[tuple[int, int]]:
+    """Join each tiny span with the one after it, which is cut in two where both together are too long."""
+    joined: list[tuple[int, int]] = []
+    for start, end in spans:
+        held = joined[-1][0] if joined and is_tiny(_length(joined[-1]), capacity) else start
+        if held == start or (start - held) * 2 > capacity:
+            joined.append((start, end))
+        elif end - held <= capacity:
+            joined[-1] = (held, end)
+        else:
+            lead = start - held
+            first, *rest = _split(text, start, end, (max(1, (end - held) // 2 - lead), capacity - lead))
+            joined[-1:] = [(held, first[1]), *rest]
+    return joined
 
 
 def _length(span: tuple[int, int]) -> int:
