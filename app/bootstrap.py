@@ -10,13 +10,18 @@ from app.catalog.database import Database
 from app.catalog.idempotency import Idempotency
 from app.catalog.jobs import Jobs
 from app.catalog.rate_limits import RateLimits
+from app.catalog.sources import Sources
+from app.catalog.webhooks import Webhooks
 from app.indexes.analysis import Analyzer
 from app.indexes.opening import OpenCollections
 from app.indexes.registry import create_index
 from app.inference.port import LanguageModel
 from app.inference.registry import Embedders, create_language_model
+from app.ingestion.fetch import Fetcher
+from app.ingestion.guarded_http import GuardedHttp
 from app.ingestion.ingest import Ingestion
 from app.ingestion.isolation import ParserPool
+from app.notification import Notifier
 from app.settings import Settings
 from app.stores.registry import create_store, open_store
 
@@ -36,6 +41,8 @@ class Services:
     embedders: Embedders
     language_model: LanguageModel | None
     ingestion: Ingestion
+    webhooks: Webhooks
+    notifier: Notifier
 
     def ready(self) -> dict[str, str]:
         """Return `ok` for the catalog once it has answered a query."""
@@ -76,6 +83,8 @@ def build_services(settings: Settings) -> Services:
     )
     opened.recover(collections.unchanging())
     embedders = Embedders(settings)
+    http = GuardedHttp(settings.allowed_networks, user_agent=settings.fetch_user_agent)
+    webhooks = Webhooks(database)
     parsers = ParserPool(settings.parse_processes)
     return Services(
         settings=settings,
@@ -88,5 +97,21 @@ def build_services(settings: Settings) -> Services:
         opened=opened,
         embedders=embedders,
         language_model=create_language_model(settings),
-        ingestion=Ingestion(settings, collections, jobs, opened, embedders, parsers),
+        ingestion=Ingestion(
+            settings, collections, jobs, opened, embedders, parsers, Sources(database), _fetcher(settings, http)
+        ),
+        webhooks=webhooks,
+        notifier=Notifier(
+            webhooks,
+            http,
+            timeout_seconds=settings.webhook_timeout_seconds,
+            most_attempts=settings.webhook_attempts,
+            retention_days=settings.job_retention_days,
+        ),
     )
+
+
+def _fetcher(settings: Settings, http: GuardedHttp) -> Fetcher | None:
+    if not settings.fetch:
+        return None
+    return Fetcher(http, most_bytes=settings.max_upload_bytes, timeout_seconds=settings.fetch_timeout_seconds)

@@ -21,9 +21,9 @@ from app.bootstrap import Services
 from app.catalog.job import Job
 from app.catalog.process_owner import ProcessOwner
 from app.errors import Cancelled, FootnoteError, StorageFull, Unavailable
-from app.ingestion.tasks import TASKS
+from app.ingestion.refresh import refresh_due
+from app.ingestion.tasks import TASKS, WRITES
 from app.ingestion.tidying import tidy
-from app.ingestion.work import run_ingest
 from app.telemetry import counters
 
 log = logging.getLogger(__name__)
@@ -35,6 +35,8 @@ HEARTBEAT_SECONDS = 1.0
 PROGRESS_SECONDS = 0.25
 LONGEST_GATHERING_SECONDS = 1.0
 MAINTENANCE_SECONDS = 300.0
+SOURCES_SECONDS = 5.0
+"""How late a source that is due may be fetched."""
 
 CATALOG_PAUSE_SECONDS = 1.0
 """Pause before a catalog that could not be written is asked again."""
@@ -150,6 +152,7 @@ class Worker:
         if released:
             log.warning("took back jobs of processes that died", extra={"jobs": released})
         loops = [("index", self._bring_indexes_up), ("heartbeat", self._renew), ("maintenance", self._maintain)]
+        loops += [("sources", self._refresh_sources), ("webhooks", self._deliver)]
         loops += [(f"ingest-{number}", self._work) for number in range(self.services.settings.ingest_threads)]
         if self.warms_up:
             # Not one of the loops: it ends.
@@ -166,6 +169,7 @@ class Worker:
         self._stopping.set()
         with self.services.jobs.wake:
             self.services.jobs.wake.notify_all()
+        self.services.notifier.notify()
         deadline = time.monotonic() + timeout
         self.services.ingestion.parsers.interrupt()
         for thread in self._threads:
@@ -250,8 +254,8 @@ class Worker:
         """Work on one job; whatever goes wrong ends this job and no other."""
         try:
             with self.services.opened.get(job.collection_id) as opened:
-                if job.kind == "ingest":
-                    result = run_ingest(self.services.ingestion, opened, job, report)
+                if (write := WRITES.get(job.kind)) is not None:
+                    result = write(self.services.ingestion, opened, job, report)
                     report.stage("index")
                     self._written.put(_Written(job, report, result))
                     return
@@ -329,8 +333,10 @@ class Worker:
                 error=problem,
                 result=None if result is None else result | {"timings_ms": timings},
                 stages=[{"name": name, "ms": ms} for name, ms in timings.items()],
+                announce=self.services.notifier.of_job(job, state, problem, result),
             )
         )
+        self.services.notifier.notify()
         self._running.pop(job.id, None)
         counters.add(f"jobs_{state}")
         log.info(
@@ -346,6 +352,14 @@ class Worker:
                     report = self._running.get(job_id)
                     if report is not None:
                         report.cancelled.set()
+
+    def _refresh_sources(self) -> None:
+        while not self._stopping.wait(SOURCES_SECONDS):
+            self._persist(partial(refresh_due, self.services.ingestion))
+
+    def _deliver(self) -> None:
+        while not self._stopping.is_set():
+            self._persist(self.services.notifier.deliver_or_wait)
 
     def _maintain(self) -> None:
         while True:
