@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Generator, Sequence
+from itertools import islice
 from queue import Empty, SimpleQueue
 from typing import TypeVar
 
@@ -16,27 +17,25 @@ def side_by_side(
 ) -> Generator[tuple[_Asked, _Answer] | None, None, None]:
     """Yield each thing asked with its answer as answers come, and `None` four times a second while none does.
 
-    At most `width` calls are made at once; none begins after the iterator is closed. An exception of `ask` is raised.
+    At most `width` calls are made at once, and a next one begins when the caller has taken an answer and wants more.
+    An exception of `ask` is raised.
     """
-    waiting: SimpleQueue[_Asked] = SimpleQueue()
-    answers: SimpleQueue[tuple[_Asked, _Answer] | BaseException] = SimpleQueue()
-    closed = threading.Event()
-    for thing in asked:
-        waiting.put(thing)
+    waiting: SimpleQueue[tuple[_Asked] | None] = SimpleQueue()
+    answers: SimpleQueue[tuple[_Asked, _Answer] | Exception] = SimpleQueue()
 
     def work() -> None:
-        while not closed.is_set():
-            try:
-                thing = waiting.get_nowait()
-            except Empty:
-                return
+        while (held := waiting.get()) is not None:
+            (thing,) = held
             try:
                 answers.put((thing, ask(thing)))
-            except BaseException as error:  # noqa: BLE001 - raised again where answers are awaited
+            except Exception as error:  # noqa: BLE001 - raised again where answers are awaited
                 answers.put(error)
 
-    # Daemons, unlike a pool's threads: a process that stops does not wait for a server that does not answer.
-    for number in range(min(width, len(asked))):
+    remaining = iter(asked)
+    width = min(width, len(asked))
+    for number in range(width):
+        waiting.put((next(remaining),))
+        # A daemon, unlike a pool's thread: a process that stops does not wait for a server that does not answer.
         threading.Thread(target=work, name=f"side-by-side-{number}", daemon=True).start()
     missing = len(asked)
     try:
@@ -46,9 +45,12 @@ def side_by_side(
             except Empty:
                 yield None
                 continue
-            if isinstance(answer, BaseException):
+            if isinstance(answer, Exception):
                 raise answer
             missing -= 1
             yield answer
+            for thing in islice(remaining, 1):
+                waiting.put((thing,))
     finally:
-        closed.set()
+        for _ in range(width):
+            waiting.put(None)
