@@ -16,7 +16,7 @@ def settings_of(body: CollectionSettings) -> dict[str, Any]:
     """Return the settings as the catalog keeps them."""
     return {
         "embedding": body.embedding.model_dump(),
-        "chunking": body.chunking.model_dump(),
+        "chunking": body.chunking.given(),
         "normalisation": body.normalisation.model_dump(),
         "indexing": body.indexing,
         "defaults": body.defaults.model_dump(exclude_unset=True),
