@@ -14,6 +14,7 @@ from app.ingestion.loaders import (
     jsonl,
     markdown,
     msg,
+    odf,
     pdf,
     pptx,
     text,
@@ -24,6 +25,6 @@ from app.ingestion.port import Loader
 
 LOADERS: Mapping[str, Loader] = {
     media_type: module.load
-    for module in (text, markdown, html, xml, json, jsonl, csv, code, image, epub, eml, msg, pdf, docx, pptx, xlsx)
+    for module in (text, markdown, html, xml, json, jsonl, csv, code, image, epub, eml, msg, pdf, docx, pptx, xlsx, odf)
     for media_type in module.MEDIA_TYPES
 }

@@ -1,13 +1,13 @@
 """Read one slide: its shapes in reading order, tables, charts and diagrams, the words of its pictures, its notes."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 
 from lxml import etree
 
 from app.ingestion.loaders.canonical import on_one_line
 from app.ingestion.loaders.drawing import A, C, chart_lines, diagram_lines, lines, table_lines
 from app.ingestion.loaders.office_package import MC, Package, R, Relation
+from app.ingestion.loaders.slides import Slide
 
 P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
 _DIAGRAM_IDS = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}relIds"
@@ -15,23 +15,6 @@ _DIAGRAM_IDS = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}relIds
 _TITLES = ("title", "ctrTitle")
 _OF_THE_PAGE = ("sldNum", "dt", "hdr")
 _FALSE = ("0", "false")
-
-
-@dataclass(slots=True)
-class Slide:
-    """What a slide says; `footers` is what its foot says, which is mostly the same on every slide."""
-
-    title: str = ""
-    blocks: list[str] = field(default_factory=list)
-    footers: list[str] = field(default_factory=list)
-    notes: str = ""
-    is_hidden: bool = False
-    has_pictures: bool = False
-
-    @property
-    def says_something(self) -> bool:
-        """Return whether there is text of the slide's own."""
-        return bool(self.title or self.blocks or self.notes)
 
 
 def read_slide(package: Package, name: str | None) -> Slide:
