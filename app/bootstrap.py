@@ -86,6 +86,7 @@ def build_services(settings: Settings) -> Services:
     http = GuardedHttp(settings.allowed_networks, user_agent=settings.fetch_user_agent)
     webhooks = Webhooks(database)
     parsers = ParserPool(settings.parse_processes)
+    language_model = create_language_model(settings)
     return Services(
         settings=settings,
         database=database,
@@ -96,9 +97,17 @@ def build_services(settings: Settings) -> Services:
         rate_limits=RateLimits(),
         opened=opened,
         embedders=embedders,
-        language_model=create_language_model(settings),
+        language_model=language_model,
         ingestion=Ingestion(
-            settings, collections, jobs, opened, embedders, parsers, Sources(database), _fetcher(settings, http)
+            settings,
+            collections,
+            jobs,
+            opened,
+            embedders,
+            parsers,
+            Sources(database),
+            _fetcher(settings, http),
+            language_model,
         ),
         webhooks=webhooks,
         notifier=Notifier(

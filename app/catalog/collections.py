@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 from sqlalchemy import Connection, Select, delete, exists, insert, select, update
 from sqlalchemy.exc import IntegrityError
@@ -17,6 +17,7 @@ from app.catalog.job import Job
 from app.catalog.paging import NewestFirst
 from app.catalog.past import erase_past
 from app.catalog.tables import api_keys, collections, key_collections
+from app.domain import Contextualizer
 from app.errors import FieldError, InvalidRequest, NameTaken, NotFound
 from app.stores.column_types import utc_now
 
@@ -36,8 +37,8 @@ def _nothing(*_: object) -> None:
 class Collection:
     """One tenant's collection. `id` names its folder, stays inside the service and is never used twice.
 
-    `settings` is JSON: `embedding`, `chunking`, `normalisation`, `indexing`, `defaults`, `instructions`,
-    `metadata_fields`.
+    `settings` is JSON: `embedding`, `chunking`, `normalisation`, `indexing`, `contextualizer`, `defaults`,
+    `instructions`, `metadata_fields`.
     """
 
     id: str
@@ -52,6 +53,17 @@ class Collection:
     def embedding_model(self) -> str:
         """Return the name of the model whose vectors it holds, or will hold."""
         return str(self.settings["embedding"]["model"])
+
+    @property
+    def indexing(self) -> Literal["standard", "enhanced"]:
+        """Return whether clean texts and parents have vectors beside those of chunks with their contexts."""
+        return "enhanced" if self.settings.get("indexing") == "enhanced" else "standard"
+
+    @property
+    def contextualizer(self) -> Contextualizer:
+        """Return who says where its chunks stand."""
+        named: Contextualizer = self.settings.get("contextualizer", "heading")
+        return named
 
     @property
     def keep_versions(self) -> int:

@@ -15,7 +15,9 @@ from app.catalog.sources import Sources
 from app.domain import Document, Filter
 from app.errors import Conflict, EmptyDocument, FootnoteError, NotFound, Overtaken, PreconditionFailed
 from app.indexes.opening import OpenCollection, OpenCollections
+from app.inference.port import LanguageModel
 from app.inference.registry import Embedders
+from app.ingestion import attachments
 from app.ingestion.fetch import Fetcher
 from app.ingestion.isolation import ParserPool
 from app.ingestion.quotas import FolderSizes, Quotas
@@ -55,6 +57,8 @@ class Ingestion:
     sources: Sources
     fetcher: Fetcher | None
     """`None` where this service does not fetch URLs."""
+    language_model: LanguageModel | None = None
+    """`None` where none is configured."""
     sizes: FolderSizes = field(default_factory=FolderSizes)
 
     @property
@@ -108,7 +112,8 @@ class Ingestion:
                 )
                 if same_content and existing.etag == etag:
                     return Submitted(existing, "unchanged", duplicate_of=duplicates)
-                if same_content:
+                # Attachments have the metadata of what they came with, which a job gives to both.
+                if same_content and not attachments.listed(existing):
                     return Submitted(_update(store, existing, submission, etag), "metadata_updated", None, duplicates)
             job = self._enqueue(
                 collection, store, submission, JobPayload.of(submission, etag, fingerprint, precondition)
@@ -171,6 +176,8 @@ class Ingestion:
             metadata=existing.metadata if metadata is UNSET else merge_patch(existing.metadata, metadata),
             metadata_is_whole=True,
             expires_at=existing.expires_at if expires_at is UNSET else expires_at,
+            attachment_of=extraction.get(attachments.ATTACHMENT_OF),
+            depth=extraction.get("depth", 0),
             chunking=existing.chunking,
         )
 
@@ -216,15 +223,21 @@ class Ingestion:
     # --- delete ---
 
     def delete(self, collection: Collection, document_ids: Sequence[str], precondition: Precondition = ALWAYS) -> int:
-        """Delete documents in any state, cancel their jobs, and bring the index up; return how many existed."""
+        """Delete documents in any state with their attachments, cancel their jobs, and bring the index up.
+
+        Returns how many of those that were named existed.
+        """
         with self.opened.get(collection.id) as opened:
             store = opened.store
             documents = {document_id: store.document(document_id) for document_id in document_ids}
             for document_id, found in documents.items():
                 precondition.check(document_id, found)
-            self.jobs.cancel_for_document(collection.id, document_ids)
-            self.sources.forget_documents(collection.id, document_ids)
+            attached = attachments.of_documents(filter(None, documents.values()), store)
+            documents |= attached
+            self.jobs.cancel_for_document(collection.id, [*documents])
+            self.sources.forget_documents(collection.id, [*documents])
             deleted = store.delete_documents(document_ids, expected_etag=precondition.etag)
+            store.delete_documents([*attached.keys() - set(document_ids)])
             opened.catch_up()
             hashes = [found.content_hash for found in documents.values() if found and found.content_hash]
             self.sweep_originals(collection.id, opened, hashes)

@@ -9,10 +9,11 @@ from typing import Any
 
 from app.catalog.collections import Collection
 from app.catalog.job import Job
-from app.domain import ChunkingOptions, Document, Metadata, NormalisationOptions
+from app.domain import ChunkingOptions, ContextOptions, Document, Metadata, NormalisationOptions
 from app.errors import PreconditionFailed
 from app.ingestion.chunkers.options import completed_chunking
 from app.ingestion.sources import Original
+from app.settings import Settings
 from app.stores.port import CollectionStore
 
 PIPELINE_VERSION = 2
@@ -37,6 +38,9 @@ class Submission:
     password: str | None = field(default=None, repr=False)
     chunking: Mapping[str, Any] | None = None
     """How this document is cut, completed and checked, where it is not as its collection says."""
+    attachment_of: str | None = None
+    depth: int = 0
+    """How many documents it came inside of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,8 @@ class JobPayload:
     create_only: bool
     password: str | None = field(repr=False)
     chunking: dict[str, Any] | None = None
+    attachment_of: str | None = None
+    depth: int = 0
 
     @classmethod
     def of(cls, submission: Submission, etag: str, settings: str, precondition: "Precondition") -> "JobPayload":
@@ -74,6 +80,8 @@ class JobPayload:
             create_only=precondition.create_only,
             password=submission.password,
             chunking=None if submission.chunking is None else dict(submission.chunking),
+            attachment_of=submission.attachment_of,
+            depth=submission.depth,
         )
 
     @property
@@ -151,6 +159,12 @@ def normalisation_options(collection: Collection) -> NormalisationOptions:
     return NormalisationOptions(**collection.settings.get("normalisation", {}))
 
 
+def context_options(collection: Collection, settings: Settings) -> ContextOptions:
+    """Return who says where a chunk stands in this collection."""
+    written = settings.contextualizer_tokens if collection.contextualizer == "llm" else 0
+    return ContextOptions(collection.contextualizer, written)
+
+
 def settings_hash(collection: Collection, submission: Submission) -> str:
     """Return a hash of everything but the bytes that decides what the pipeline makes of them."""
     return _hash(
@@ -159,6 +173,8 @@ def settings_hash(collection: Collection, submission: Submission) -> str:
             "chunking": chunking_of(collection, submission.chunking),
             "normalisation": asdict(normalisation_options(collection)),
             "embedding": collection.embedding_model,
+            "indexing": collection.indexing,
+            "contextualizer": collection.contextualizer,
             "media_type": submission.media_type,
             "filename": submission.filename,
             "title": submission.title,

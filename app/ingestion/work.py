@@ -15,16 +15,28 @@ from numpy.typing import NDArray
 from app.catalog.claims import attempts_exhausted
 from app.catalog.collections import Collection
 from app.catalog.job import Job
-from app.domain import Chunk, Document, DocumentState, require_same_space
+from app.domain import Chunk, Document, DocumentState, Extraction, require_same_space
 from app.errors import Cancelled, FootnoteError
 from app.indexes.opening import OpenCollection
 from app.inference.port import Embedder
+from app.ingestion import attachments
 from app.ingestion.alignment import KnownPiece
+from app.ingestion.attachments import Attached
+from app.ingestion.describe import describe, is_incomplete
 from app.ingestion.embedding import EmbeddedChunks, embed_chunks
 from app.ingestion.group import join_sentences
 from app.ingestion.ingest import Ingestion
 from app.ingestion.port import JobReport, LoadLimits, Prepared, PrepareRequest
-from app.ingestion.submission import JobPayload, chunking_of, chunking_options, normalisation_options, register
+from app.ingestion.quotas import Quotas
+from app.ingestion.submission import (
+    JobPayload,
+    chunking_of,
+    chunking_options,
+    context_options,
+    normalisation_options,
+    register,
+)
+from app.ingestion.written_contexts import ContextWriter
 from app.settings import Settings
 from app.stores.port import CollectionStore, PreparedDocument
 from app.telemetry import counters
@@ -84,30 +96,99 @@ def _registration(task: _Task) -> int:
     if known is not None and known.state in (DocumentState.PENDING, DocumentState.READY):
         # `submit` has registered it. Only a retry comes after a failure or a deletion.
         return known.key
-    return register(task.store, task.document_id, task.payload)
+    most = Quotas.of(task.collection).documents
+    return register(task.store, task.document_id, task.payload, most_documents=most)
 
 
 def _work(task: _Task, job: Job, registration: int) -> dict[str, Any]:
     before = task.store.document(task.document_id)
-    if before and before.version and before.etag == task.payload.etag:
+    is_written = before is not None and before.version > 0 and before.etag == task.payload.etag
+    is_written = is_written and task.store.settings_hash(task.document_id) == task.payload.settings_hash
+    if before and is_written and not attachments.missing(before, task.store):
         # Either it was sent twice, or an earlier attempt died between its commit and its end.
         first_time = "created" if before.version == 1 else "updated"
         return _result(task, before, "unchanged" if job.attempt == 1 else first_time, embedded=0)
-    # Checked again here, where jobs of one document run one after the other: of two writers one must lose.
-    task.payload.precondition.check(task.document_id, before if before and before.version else None)
+    if not is_written:
+        # Checked again here, where jobs of one document run one after the other: of two writers one must lose.
+        task.payload.precondition.check(task.document_id, before if before and before.version else None)
     if task.path.stat().st_size > QUICK_BYTES:
         task.store.set_state(task.document_id, registration, "processing")
     embedder = _embedder(task)
     request = _request(task, embedder)
     prepared = join_sentences(task.ingestion.parsers.prepare(request), request, partial(_compared, task, embedder))
-    children = [chunk for chunk in prepared.chunks if chunk.kind == "child"]
-    embedded = embed_chunks(children, store=task.store, embedder=embedder, report=task.report)
+    try:
+        return _write(task, job, registration, before, prepared, embedder)
+    finally:
+        for file in prepared.attachments:
+            file.path.unlink(missing_ok=True)
+
+
+def _write(
+    task: _Task, job: Job, registration: int, before: Document | None, prepared: Prepared, embedder: Embedder
+) -> dict[str, Any]:
+    # What cannot be written need not be embedded.
+    Quotas.of(task.collection).check_chunks(len(_children(prepared)), before, task.store)
+    prepared, contexts = _described(task, prepared, before, embedder)
+    embedded = embed_chunks(
+        _children(prepared),
+        store=task.store,
+        embedder=embedder,
+        report=task.report,
+        enhanced=task.collection.indexing == "enhanced",
+    )
     task.report.stage("write")
-    document = task.store.replace_document(_version(task, registration, prepared, embedded))
+    attached = attachments.identified(prepared.attachments, task.document_id, task.store)
+    document = task.store.replace_document(_version(task, registration, prepared, embedded, attached))
     task.store.drop_staged(job.id)
     counters.add("documents_ingested")
+    _submit_attachments(task, before, prepared, attached)
     outcome = "updated" if before and before.version else "created"
-    return _result(task, document, outcome, embedded=embedded.embedded)
+    return _result(task, document, outcome, embedded=embedded.embedded) | contexts
+
+
+def _children(prepared: Prepared) -> list[Chunk]:
+    return [chunk for chunk in prepared.chunks if chunk.kind == "child"]
+
+
+def _described(
+    task: _Task, prepared: Prepared, before: Document | None, embedder: Embedder
+) -> tuple[Prepared, dict[str, Any]]:
+    """Return the document with the contexts that its collection wants, and what the job's result tells of them."""
+    if task.collection.contextualizer != "llm":
+        return prepared, {}
+    settings = task.ingestion.settings
+    prepared, cost = describe(
+        prepared,
+        title=_title(task, prepared.extraction),
+        before=before,
+        writer=ContextWriter(
+            task.ingestion.language_model, settings.contextualizer_tokens, settings.contextualizer_requests
+        ),
+        embedder=embedder,
+        store=task.store,
+        report=task.report,
+    )
+    return prepared, {"contexts": dict(cost)}
+
+
+def _title(task: _Task, extraction: Extraction) -> str:
+    return task.payload.title or extraction.title or task.payload.filename or ""
+
+
+def _submit_attachments(task: _Task, before: Document | None, prepared: Prepared, attached: Sequence[Attached]) -> None:
+    """Submit what came inside the document, and delete what came inside the version before but not inside this one."""
+    originals = task.ingestion.originals_of(task.opened)
+    inherited = attachments.inherited_metadata(task.payload, prepared.extraction.metadata)
+    for each in attached:
+        submission = each.submission(originals, task.document_id, task.payload, inherited)
+        task.ingestion.submit(task.collection, submission)
+    present = {each.id for each in attached}
+    over = set(attachments.direct(before, task.store)) - present
+    is_deleted = bool(attached) and task.store.document(task.document_id) is None
+    if over or is_deleted:
+        task.ingestion.delete(task.collection, [*over, *(present if is_deleted else ())])
+    if is_deleted:
+        raise Cancelled("the document was deleted meanwhile")
 
 
 def _compared(task: _Task, embedder: Embedder, sentences: Sequence[Chunk]) -> NDArray[np.float32]:
@@ -139,6 +220,8 @@ def _request(task: _Task, embedder: Embedder) -> PrepareRequest:
         window_tokens=embedder.window_tokens,
         limits=load_limits(task.ingestion.settings),
         normalisation=normalisation_options(task.collection),
+        attachments_folder=task.ingestion.spool if task.payload.depth < attachments.MAX_DEPTH else None,
+        contexts=context_options(task.collection, task.ingestion.settings),
         known=_known_pieces(task),
     )
 
@@ -175,24 +258,31 @@ def load_limits(settings: Settings) -> LoadLimits:
     )
 
 
-def _version(task: _Task, registration: int, prepared: Prepared, embedded: EmbeddedChunks) -> PreparedDocument:
+def _version(
+    task: _Task, registration: int, prepared: Prepared, embedded: EmbeddedChunks, attached: Sequence[Attached]
+) -> PreparedDocument:
     payload, extraction = task.payload, prepared.extraction
-    found = {} if payload.metadata_is_whole else dict(extraction.metadata)
+    in_file = dict(extraction.metadata)
+    if attached:
+        in_file[attachments.ATTACHMENTS] = [each.id for each in attached]
+    found = {} if payload.metadata_is_whole else in_file
     report = extraction.report() | {"declared_media_type": payload.media_type, "given_title": payload.title}
     report["chunking"] = _cut_by(task)
-    if extraction.metadata:
-        report["metadata"] = dict(extraction.metadata)
+    report |= attachments.report(attached) | attachments.descent(payload)
+    if in_file:
+        report["metadata"] = in_file
     return PreparedDocument(
         id=task.document_id,
         registration=registration,
         etag=payload.etag,
-        title=payload.title or extraction.title or payload.filename or "",
+        title=_title(task, extraction),
         metadata=found | payload.metadata,
         source_type=extraction.source_type,
         media_type=extraction.media_type,
         filename=payload.filename,
         content_hash=payload.original,
-        settings_hash=payload.settings_hash,
+        # What is less than its settings want is made again when it is sent again.
+        settings_hash=payload.settings_hash + ("-incomplete" if is_incomplete(extraction) else ""),
         chunking=payload.chunking,
         text=extraction.text,
         pages=extraction.pages,
@@ -201,6 +291,8 @@ def _version(task: _Task, registration: int, prepared: Prepared, embedded: Embed
         expires_at=payload.expires,
         chunks=prepared.chunks,
         vectors=embedded.vectors,
+        content_vectors=embedded.content_vectors,
+        most_chunks=Quotas.of(task.collection).chunks,
         keep_versions=task.collection.keep_versions,
     )
 
