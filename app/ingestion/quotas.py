@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.catalog.collections import Collection
+from app.domain import Document
 from app.errors import DocumentOverQuota, QuotaExceeded
-from app.stores.port import StoreStats
+from app.stores.port import CollectionStore, StoreStats
 
 _FOLDERS_REMEMBERED = 1000
 
@@ -42,6 +43,13 @@ class Quotas:
         }
         limits = {name: getattr(self, name) for name in used}
         return {name: (limit, used[name]) for name, limit in limits.items() if limit is not None}
+
+    def check_chunks(self, needed: int, before: Document | None, store: CollectionStore) -> None:
+        """Raise where a document's new chunks, in the place of those it has, have no room now."""
+        if self.chunks is not None:
+            used = store.stats().chunks - (before.chunk_count if before else 0)
+            if used + needed > self.chunks:
+                raise QuotaExceeded.of("chunks", limit=self.chunks, used=used, needed=needed)
 
     def check_original(self, size: int, stored_bytes: Callable[[], int]) -> None:
         """Raise where an original of `size` bytes may not be added to what is stored."""

@@ -25,13 +25,20 @@ class Original:
 
 
 class Originals:
-    """The `originals/` folder of one collection; a file's name is the SHA-256 of its bytes."""
+    """The `originals/` folder of one collection; a file's name is the SHA-256 of its bytes.
 
-    def __init__(self, folder: Path) -> None:
+    `admit` gets the size of what is about to be added and may raise; bytes that are there already are not asked for.
+    """
+
+    def __init__(self, folder: Path, admit: Callable[[int], None] = lambda _: None) -> None:
         self._folder = folder
+        self._admit = admit
 
     def adopt(self, file: Path) -> Original:
-        """Move a finished file in and make it durable; `file` must be on the same file system."""
+        """Move a finished file in and make it durable; `file` must be on the same file system.
+
+        Raises `QuotaExceeded` and `DocumentOverQuota`.
+        """
         digest, size = hashlib.sha256(), 0
         with file.open("rb") as stream:
             while block := stream.read(READ_SIZE):
@@ -39,6 +46,8 @@ class Originals:
                 size += len(block)
             os.fsync(stream.fileno())
         target = self._folder / digest.hexdigest()
+        if not target.exists():
+            self._admit(size)
         file.replace(target)
         # An equal file that was there already gets a fresh time, which keeps `remove_unless` away from it.
         os.utime(target)
@@ -50,7 +59,7 @@ class Originals:
         descriptor, name = tempfile.mkstemp(prefix=".incoming-", dir=self._existing_folder())
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(data)
-        return self.adopt(Path(name))
+        return self._adopt_own(Path(name))
 
     def copy(self, file: Path) -> Original:
         """Store the bytes of a file that stays where it is; equal bytes are not copied again."""
@@ -63,7 +72,7 @@ class Originals:
         descriptor, name = tempfile.mkstemp(prefix=".incoming-", dir=self._existing_folder())
         with os.fdopen(descriptor, "wb") as target, file.open("rb") as source:
             shutil.copyfileobj(source, target, READ_SIZE)
-        return self.adopt(Path(name))
+        return self._adopt_own(Path(name))
 
     def holds(self, sha256: str) -> bool:
         """Return whether the bytes are there."""
@@ -98,6 +107,12 @@ class Originals:
                 path.unlink(missing_ok=True)
                 removed += 1
         return removed
+
+    def _adopt_own(self, file: Path) -> Original:
+        try:
+            return self.adopt(file)
+        finally:
+            file.unlink(missing_ok=True)
 
     def _existing_folder(self) -> Path:
         # Never made here: a write that comes after its collection's deletion must not bring the folder back.

@@ -15,11 +15,12 @@ def require_room_for_document(connection: Connection, most: int | None) -> None:
         raise QuotaExceeded.of("documents", limit=most, used=held, needed=1)
 
 
-def require_room_for_chunks(connection: Connection, most: int | None, document_id: str, chunks: int) -> None:
-    """Raise `QuotaExceeded` where so many chunks of a document do not fit beside those of the others."""
+def require_room_for_chunks(connection: Connection, most: int | None, document_key: int) -> None:
+    """Raise `QuotaExceeded` where the chunks of a document, just written, do not fit beside those of the others."""
     if most is None:
         return
-    of_others = select(func.coalesce(func.sum(documents.c.chunk_count), 0)).where(documents.c.id != document_id)
-    held = connection.scalar(of_others) or 0
-    if held + chunks > most:
-        raise QuotaExceeded.of("chunks", limit=most, used=held, needed=chunks)
+    of_document = documents.c.key == document_key
+    own = connection.scalar(select(documents.c.chunk_count).where(of_document)) or 0
+    held = connection.scalar(select(func.coalesce(func.sum(documents.c.chunk_count), 0)).where(~of_document)) or 0
+    if held + own > most:
+        raise QuotaExceeded.of("chunks", limit=most, used=held, needed=own)

@@ -28,6 +28,7 @@ from app.stores.port import (
     StoreStats,
     VectorField,
 )
+from app.stores.quotas import require_room_for_chunks
 from app.stores.replacing import replace_chunks
 from app.stores.snapshot import WITHOUT_WORK
 from app.stores.sqlite_upkeep import SqliteUpkeep
@@ -65,7 +66,14 @@ class SqliteStore:
     # --- documents ---
 
     def register_document(
-        self, document_id: str, *, title: str, metadata: Metadata, media_type: str, filename: str | None
+        self,
+        document_id: str,
+        *,
+        title: str,
+        metadata: Metadata,
+        media_type: str,
+        filename: str | None,
+        most_documents: int | None = None,
     ) -> int:
         """Make the document known and return a registration."""
         with self._database.writing() as connection:
@@ -77,6 +85,7 @@ class SqliteStore:
                 media_type=media_type,
                 filename=filename,
                 now=utc_now(),
+                most=most_documents,
             )
 
     def set_state(
@@ -97,6 +106,7 @@ class SqliteStore:
             if prepared.keep_versions:
                 versions.keep_vectors(connection, prepared.registration, prepared.embedded_hashes)
             key = documents.write_version(connection, prepared, utc_now())
+            require_room_for_chunks(connection, prepared.most_chunks, key)
             texts.write_text(connection, key, prepared.text)
             texts.write_pages(connection, key, prepared.pages)
             replace_chunks(connection, key, prepared)
