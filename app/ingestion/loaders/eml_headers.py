@@ -26,7 +26,7 @@ _MOST_ADDRESSES = 100
 class _RawHeaders(Compat32):
     """Leaves headers as they came: the library's own reading turns bytes beyond ASCII into replacement characters."""
 
-    def header_fetch_parse(self, name: str, value: str) -> str:
+    def header_fetch_parse(self, name: str, value: str) -> str:  # noqa: ARG002 - the library calls it so
         return value
 
 
