@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import app.errors
-from app.domain import Chunk, ChunkingOptions, Extraction, Heading, NormalisationOptions, Notice, Page
+from app.domain import Chunk, ChunkingOptions, ContextOptions, Extraction, Heading, NormalisationOptions, Notice, Page
 from app.errors import FieldError, FootnoteError
 from app.inference.port import TokenCounterSpec
+from app.ingestion.alignment import KnownPiece
 from app.ingestion.port import LoadLimits, Prepared, PrepareRequest, ReceivedAttachment
 
 HEADER = struct.Struct(">cI")
@@ -41,22 +42,28 @@ Frame = tuple[bytes, bytes]
 
 def request_frame(request: PrepareRequest) -> Frame:
     """Return a request as a frame."""
-    folder = None if request.attachments_folder is None else str(request.attachments_folder)
-    return REQUEST, _encoded(asdict(request) | {"path": str(request.path), "attachments_folder": folder})
+    as_text = {
+        "path": str(request.path),
+        "attachments_folder": None if request.attachments_folder is None else str(request.attachments_folder),
+        "known": [[piece.start, piece.length, piece.opening, piece.digest.hex()] for piece in request.known],
+    }
+    return REQUEST, _encoded(asdict(request) | as_text)
 
 
 def read_request(payload: bytes) -> PrepareRequest:
     """Return the request in a frame's payload."""
     members = json.loads(payload)
+    folder = members["attachments_folder"]
+    chunking = members["chunking"]
     return PrepareRequest(
         **members
         | {
             "path": Path(members["path"]),
-            "attachments_folder": None
-            if members["attachments_folder"] is None
-            else Path(members["attachments_folder"]),
-            "chunking": ChunkingOptions(**members["chunking"]),
+            "attachments_folder": None if folder is None else Path(folder),
+            "known": tuple(KnownPiece(*place, digest=bytes.fromhex(found)) for *place, found in members["known"]),
+            "chunking": ChunkingOptions(**chunking | {"chunks": tuple(chunking["chunks"])}),
             "normalisation": NormalisationOptions(**members["normalisation"]),
+            "contexts": ContextOptions(**members["contexts"]),
             "token_counter": TokenCounterSpec(**members["token_counter"]),
             "limits": LoadLimits(**members["limits"]),
         }
