@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 from app.catalog.job import Job
 from app.indexes.opening import OpenCollection
 from app.ingestion.compact import run_compact
+from app.ingestion.deduplicate import run_deduplicate
 from app.ingestion.fetch_job import run_fetch
 from app.ingestion.ingest import Ingestion
 from app.ingestion.port import JobReport
@@ -24,6 +25,7 @@ WRITES: Mapping[str, Task] = {
 
 TASKS: Mapping[str, Task] = {
     "compact": run_compact,
+    "deduplicate": run_deduplicate,
     "rebuild": run_rebuild,
     "verify": run_verify,
 }

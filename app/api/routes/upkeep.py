@@ -1,4 +1,4 @@
-"""Look after a collection: verify, rebuild, compact."""
+"""Look after a collection: verify, rebuild, compact, deduplicate."""
 
 from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
@@ -10,7 +10,7 @@ from app.api.problems import raw_problem_response
 from app.api.queueing import queued
 from app.api.replies import reply
 from app.api.schemas.jobs import JobReply
-from app.api.schemas.upkeep import Verification
+from app.api.schemas.upkeep import DeduplicateBody, Verification
 from app.api.strict_route import StrictRoute
 from app.api.waiting import PreferredWait, applied, finished
 from app.catalog.job import JobState
@@ -71,3 +71,21 @@ async def compact_collection(access: OwnerAccess, wait: PreferredWait, idempoten
     file that arrived within the last minute is awaited.
     """
     return await queued(access, "compact", None, wait, idempotency)
+
+
+@router.post(
+    "/deduplicate",
+    operation_id="collections.deduplicate",
+    summary="Find chunks and documents that say the same",
+    response_model=JobReply,
+    responses=keyed(403, 404, 409, 413, 415) | accepted(JobReply, "The search for duplicates is on its way"),
+)
+async def deduplicate_collection(
+    access: OwnerAccess, body: DeduplicateBody, wait: PreferredWait, idempotency: IdempotencyKey
+) -> Response:
+    """Queue the search for duplicates; the job's `result` counts them and lists the largest groups.
+
+    `delete` removes documents that hold nothing but duplicates of chunks in older documents, which stay. A document
+    that also says something of its own stays whole, its duplicate chunks included, since its chunks are its text.
+    """
+    return await queued(access, "deduplicate", body.model_dump(), wait, idempotency)

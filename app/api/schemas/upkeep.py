@@ -1,10 +1,11 @@
 """Bodies of the routes that look after a collection."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
-from app.api.schemas.strict import Reply
+from app.api.schemas.strict import Reply, Request
+from app.ingestion.deduplicate import DEFAULT_GROUPS, DEFAULT_THRESHOLD
 
 _CLEAN: dict[str, Any] = {"clean": True, "differences": []}
 _LOST: dict[str, Any] = {
@@ -33,3 +34,13 @@ class Verification(Reply):
 
     clean: bool
     differences: list[Difference]
+
+
+class DeduplicateBody(Request):
+    """How near chunks must be, what is listed, and whether anything is deleted."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"threshold": 0.98, "delete": False}]})
+
+    threshold: Annotated[float, Field(ge=0.5, le=1, description="Least cosine of a duplicate")] = DEFAULT_THRESHOLD
+    delete: Annotated[bool, Field(description="Delete documents that hold nothing but duplicates")] = False
+    groups: Annotated[int, Field(ge=0, le=1000, description="Most groups that are listed")] = DEFAULT_GROUPS

@@ -113,3 +113,60 @@ def test_after_delete_and_compact_the_deleted_words_are_in_no_file(started: Call
     found = client.post("/v1/collections/c/search", json={"query": "lighthouse"}).json()["data"]
     assert [hit["document_id"] for hit in found] == ["stays"]
     assert client.post("/v1/collections/c/verify", headers=WAIT).json() == {"clean": True, "differences": []}
+
+
+PARAGRAPHS = [
+    "Each parent may take leave until the child is eight years old.",
+    "The warehouse opens at seven and closes at nineteen.",
+    "Invoices are paid within thirty days of their arrival.",
+]
+
+
+def test_duplicates_are_reported_and_only_whole_documents_are_deleted_when_asked(
+    admin: TestClient, collection: str, put: Callable[..., Any]
+) -> None:
+    admin.patch(f"/v1/collections/{collection}", json={"chunking": {"size": 70, "overlap": 0}})
+    text = "\n\n".join(PARAGRAPHS)
+    put(collection, "first", text)
+    put(collection, "copy", text)
+    put(collection, "partly", f"{PARAGRAPHS[1]}\n\nNobody else says that the lift is out of order.")
+    put(collection, "copy-of-copy", text)
+    path = f"/v1/collections/{collection}/deduplicate"
+    report = admin.post(path, json={}, headers=WAIT).json()["result"]
+    counts = {name: report[name] for name in ("chunks", "duplicates", "groups", "duplicate_documents")}
+    assert counts == {"chunks": 11, "duplicates": 7, "groups": 3, "duplicate_documents": 2}
+    assert report["first_documents"] == ["copy", "copy-of-copy"]
+    largest = report["largest_groups"][0]
+    assert (largest["kept"]["document_id"], largest["count"]) == ("first", 3)
+    assert {each["document_id"] for each in largest["duplicates"]} == {"copy", "partly", "copy-of-copy"}
+    assert all(each["cosine"] == 1 and each["same_text"] for each in largest["duplicates"])
+    assert report["deleted_documents"] == 0
+    assert len(admin.get(f"/v1/collections/{collection}/documents").json()["data"]) == 4
+
+    deleted = admin.post(path, json={"delete": True, "groups": 1}, headers=WAIT).json()["result"]
+    assert (deleted["deleted_documents"], len(deleted["largest_groups"])) == (2, 1)
+    left = [each["id"] for each in admin.get(f"/v1/collections/{collection}/documents").json()["data"]]
+    assert sorted(left) == ["first", "partly"]
+    again = admin.post(path, json={"delete": True}, headers=WAIT).json()["result"]
+    assert (again["duplicates"], again["deleted_documents"]) == (1, 0)
+    assert admin.post(f"/v1/collections/{collection}/verify", headers=WAIT).json()["clean"] is True
+
+
+def test_many_copies_of_one_text_make_one_group(admin: TestClient, collection: str, put: Callable[..., Any]) -> None:
+    documents = [{"id": f"d{number}", "text": PARAGRAPHS[0]} for number in range(150)]
+    admin.post(f"/v1/collections/{collection}/documents", json={"documents": documents}, headers={"Prefer": "wait=60"})
+    report = admin.post(f"/v1/collections/{collection}/deduplicate", json={"threshold": 1.0}, headers=WAIT).json()
+    result = report["result"]
+    assert (result["groups"], result["duplicates"], result["duplicate_documents"]) == (1, 149, 149)
+    assert len(result["largest_groups"][0]["duplicates"]) == 20
+
+
+def test_what_is_below_the_threshold_is_no_duplicate(
+    admin: TestClient, collection: str, put: Callable[..., Any]
+) -> None:
+    put(collection, "a", "the red house on the hill by the river")
+    put(collection, "b", "the red house on the hill by the lake")
+    path = f"/v1/collections/{collection}/deduplicate"
+    assert admin.post(path, json={}, headers=WAIT).json()["result"]["duplicates"] == 0
+    assert admin.post(path, json={"threshold": 0.5}, headers=WAIT).json()["result"]["duplicates"] == 1
+    assert admin.post(path, json={"threshold": 1.5}).status_code == 422
