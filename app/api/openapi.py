@@ -22,10 +22,12 @@ _DESCRIPTION = (
 _TAGS = {
     "collections": "A collection is one tenant: its documents, its settings, its keys.",
     "documents": "Put, read, change and delete documents.",
+    "sources": "URLs that documents come from, fetched again when it is time.",
     "jobs": "Long work.",
     "search": "Find passages.",
     "ask": "Answer questions from passages.",
     "keys": "Who may do what.",
+    "webhooks": "Be told when documents are ready and jobs end.",
     "service": "Probes, metrics, this document.",
 }
 

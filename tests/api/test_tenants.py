@@ -29,6 +29,7 @@ class Tenant:
 
     name: str
     job_id: str
+    webhook_id: str
     key_ids: dict[str, str]
     clients: dict[str, TestClient]
 
@@ -41,6 +42,7 @@ def tenants(admin: TestClient, client_of: Callable[[str], TestClient]) -> Iterat
         ready = admin.put(f"/v1/collections/{name}/documents/same", json=body, headers={"Prefer": "wait=30"})
         assert ready.status_code == 201, ready.text
         job_id = ready.headers["Location"].rpartition("/")[2]
+        webhook = admin.post(f"/v1/collections/{name}/webhooks", json={"url": "https://hooks.example/"})
         keys = {
             role: admin.post("/v1/keys", json={"name": role, "collections": [name], "role": role}).json()
             for role in ROLES
@@ -48,6 +50,7 @@ def tenants(admin: TestClient, client_of: Callable[[str], TestClient]) -> Iterat
         return Tenant(
             name,
             job_id,
+            webhook.json()["id"],
             {role: key["id"] for role, key in keys.items()},
             {role: client_of(key["secret"]) for role, key in keys.items()},
         )
@@ -67,7 +70,12 @@ def request_for(operation_id: str, tenant: Tenant) -> tuple[str, str, dict[str, 
     """Return method, path and body of a valid request for what belongs to a tenant."""
     method, path, operation = OPERATIONS[operation_id]
     path = path.format(
-        collection=tenant.name, document_id="same", job_id=tenant.job_id, key_id=tenant.key_ids["search"]
+        collection=tenant.name,
+        document_id="same",
+        job_id=tenant.job_id,
+        key_id=tenant.key_ids["search"],
+        webhook_id=tenant.webhook_id,
+        source_id="src_1",
     )
     content = operation.get("requestBody", {}).get("content", {})
     if "application/json" in content:
