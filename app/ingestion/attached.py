@@ -1,6 +1,5 @@
 """Look at what came inside a document: keep what can be read, name what cannot. Runs in the process that parses."""
 
-import re
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -8,13 +7,11 @@ from pathlib import Path
 
 from app.domain import Attachment, Extraction, Notice
 from app.errors import FootnoteError
+from app.ingestion.attachment_names import first_free, safe_name
 from app.ingestion.detection import detect
 from app.ingestion.loaders import image, ocr
 from app.ingestion.port import LoadLimits, PrepareRequest
 from app.ingestion.registry import LOADERS
-
-_NOT_IN_A_NAME = re.compile(r"[\x00-\x1f\x7f-\x9f/\\\ud800-\udfff\ufffd]+")
-_LONGEST_NAME = 120
 
 
 def with_usable_attachments(extraction: Extraction, request: PrepareRequest) -> Extraction:
@@ -51,21 +48,8 @@ def _why_not(attachment: Attachment, limits: LoadLimits, already: int) -> str | 
 
 
 def _named_apart(attachments: tuple[Attachment, ...]) -> Iterator[Attachment]:
-    """Yield the attachments under names that are no paths, each once."""
     taken: set[str] = set()
     for attachment in attachments:
-        name = _shortened(_NOT_IN_A_NAME.sub("_", attachment.name).strip() or "attachment")
-        stem, dot, extension = name.rpartition(".")
-        number = 1
-        while name.casefold() in taken:
-            number += 1
-            name = f"{stem} ({number}){dot}{extension}" if stem else f"{extension} ({number})"
+        name = first_free(safe_name(attachment.name), lambda candidate: candidate.casefold() in taken)
         taken.add(name.casefold())
         yield replace(attachment, name=name)
-
-
-def _shortened(name: str) -> str:
-    if len(name) <= _LONGEST_NAME:
-        return name
-    extension = Path(name).suffix[-12:]
-    return name[: _LONGEST_NAME - len(extension)] + extension

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.domain import Document, Metadata
+from app.ingestion.attachment_names import first_free
 from app.ingestion.port import ReceivedAttachment
 from app.ingestion.sources import Originals
 from app.ingestion.submission import JobPayload, Submission
@@ -114,13 +115,12 @@ def is_attachment_of(document: Document, parent: str) -> bool:
 
 
 def _free_id(parent: str, name: str, store: CollectionStore, taken: set[str]) -> str:
-    number = 1
-    while True:
-        document_id = _id(parent, name if number == 1 else f"{name} ({number})")
+    def is_taken(candidate: str) -> bool:
+        document_id = _id(parent, candidate)
         existing = store.document(document_id)
-        if document_id not in taken and (existing is None or is_attachment_of(existing, parent)):
-            return document_id
-        number += 1
+        return document_id in taken or (existing is not None and not is_attachment_of(existing, parent))
+
+    return _id(parent, first_free(name, is_taken))
 
 
 def _id(parent: str, name: str) -> str:

@@ -60,7 +60,7 @@ def read_request(payload: bytes) -> PrepareRequest:
         | {
             "path": Path(members["path"]),
             "attachments_folder": None if folder is None else Path(folder),
-            "known": tuple(KnownPiece(*place, digest=bytes.fromhex(found)) for *place, found in members["known"]),
+            "known": tuple(_known(*piece) for piece in members["known"]),
             "chunking": ChunkingOptions(**chunking | {"chunks": tuple(chunking["chunks"])}),
             "normalisation": NormalisationOptions(**members["normalisation"]),
             "contexts": ContextOptions(**members["contexts"]),
@@ -68,6 +68,10 @@ def read_request(payload: bytes) -> PrepareRequest:
             "limits": LoadLimits(**members["limits"]),
         }
     )
+
+
+def _known(start: int, length: int, opening: str, digest: str) -> KnownPiece:
+    return KnownPiece(start, length, opening, bytes.fromhex(digest))
 
 
 def result_frames(prepared: Prepared, resident_bytes: int) -> Iterator[Frame]:
