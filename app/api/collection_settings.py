@@ -1,14 +1,16 @@
 """Collections as they are asked for and answered: from a body to settings, and back."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic import ValidationError
 
 from app.api.dependencies import Access
+from app.api.replies import notices
 from app.api.schemas.collections import CollectionReply, CollectionSettings
 from app.catalog.collections import Collection
 from app.catalog.principal import Role
+from app.domain import Notice
 from app.errors import InsufficientScope, UnusableArchive
 
 
@@ -19,6 +21,7 @@ def settings_of(body: CollectionSettings) -> dict[str, Any]:
         "chunking": body.chunking.given(),
         "normalisation": body.normalisation.model_dump(),
         "indexing": body.indexing,
+        "contextualizer": body.contextualizer,
         "defaults": body.defaults.model_dump(exclude_unset=True),
         "instructions": body.instructions,
         "metadata_fields": body.metadata_fields,
@@ -55,7 +58,7 @@ def checked_settings(exported: Mapping[str, Any]) -> dict[str, Any]:
         raise UnusableArchive(f"the archive's settings cannot be used, at {where[:200]!r}") from None
 
 
-def collection_reply(collection: Collection) -> CollectionReply:
+def collection_reply(collection: Collection, warnings: Iterable[Notice] = ()) -> CollectionReply:
     """Return the collection as it is answered."""
     return CollectionReply(
         name=collection.name,
@@ -63,5 +66,6 @@ def collection_reply(collection: Collection) -> CollectionReply:
         description=collection.description,
         created_at=collection.created_at,
         updated_at=collection.updated_at,
+        warnings=notices(warnings),
         **collection.settings,
     )

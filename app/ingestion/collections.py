@@ -3,9 +3,13 @@
 from typing import Any
 
 from app.catalog.collections import Collection
+from app.domain import DocumentState, Notice
 from app.errors import EmbeddingModelMismatch, NotFound
 from app.ingestion.chunkers.options import check_collection_chunking, completed_chunking
 from app.ingestion.ingest import Ingestion
+from app.ingestion.written_contexts import UNAVAILABLE
+
+_INDEXED_BY = ("chunking", "normalisation", "indexing", "contextualizer")
 
 
 def create_collection(
@@ -42,6 +46,31 @@ def update_collection(
                     hint="make another collection and send the documents there",
                 )
     return ingestion.collections.update(collection.name, title=title, description=description, settings=settings)
+
+
+def change_notices(ingestion: Ingestion, before: Collection | None, after: Collection) -> list[Notice]:
+    """Return what the new settings of a collection do not do, or not yet; `before` is `None` for a new one."""
+    notices: list[Notice] = []
+    changed = (
+        [] if before is None else [name for name in _INDEXED_BY if _setting(before, name) != _setting(after, name)]
+    )
+    if changed:
+        with ingestion.opened.get(after.id) as opened:
+            ready = opened.store.stats().documents[DocumentState.READY]
+        if ready:
+            detail = (
+                f"{ready} documents stay as they were indexed until they are sent again, which works with the same "
+                f"bytes too; until then searches find both ({', '.join(changed)})"
+            )
+            notices.append(Notice("documents_not_reindexed", detail, {"documents": ready, "settings": changed}))
+    if after.contextualizer == "llm" and ingestion.language_model is None:
+        detail = "no language model is configured here, so documents get their title and headings as contexts"
+        notices.append(Notice(UNAVAILABLE, detail))
+    return notices
+
+
+def _setting(collection: Collection, name: str) -> Any:
+    return getattr(collection, name, collection.settings.get(name))
 
 
 def remove_collection(ingestion: Ingestion, collection: Collection) -> None:

@@ -35,7 +35,7 @@ from app.catalog.collections import Collection
 from app.catalog.principal import Principal, Role
 from app.errors import FieldError, NameTaken, UnknownField
 from app.ingestion.chunkers.options import check_collection_chunking, completed_chunking
-from app.ingestion.collections import create_collection, remove_collection, update_collection
+from app.ingestion.collections import change_notices, create_collection, remove_collection, update_collection
 from app.ingestion.quotas import Quotas
 
 router = APIRouter(prefix="/v1/collections", route_class=StrictRoute, tags=["collections"])
@@ -68,13 +68,14 @@ def put_collection(
     """Make the collection, which needs the admin key, or replace all of its settings; its documents stay."""
     if principal.role is Role.ADMIN and services.collections.get(collection) is None:
         try:
-            return reply(collection_reply(_create(services, collection, body)), 201)
+            made = _create(services, collection, body)
+            return reply(collection_reply(made, change_notices(services.ingestion, None, made)), 201)
         except NameTaken:
             pass  # Somebody else made it at the same moment.
     access = _owned(services, principal, collection)
     _check(services, body)
     settings = settings_of(body) | {"quotas": allowed_quotas(access, body)}
-    return reply(collection_reply(_change(access, body.title, body.description, settings)))
+    return reply(_change(access, body.title, body.description, settings))
 
 
 @router.get("/{collection}", operation_id="collections.get", summary="Look at a collection", responses=keyed(404))
@@ -97,7 +98,7 @@ def patch_collection(access: OwnerAccess, body: CollectionPatch) -> CollectionRe
     settings = before.settings | {name: value for name, value in asked.items() if name in given}
     title = body.title if "title" in given else before.title
     description = body.description if "description" in given else before.description
-    return collection_reply(_change(access, title, description, settings))
+    return _change(access, title, description, settings)
 
 
 @router.delete(
@@ -167,10 +168,13 @@ def _create(services: Services, name: str, body: CollectionSettings) -> Collecti
     )
 
 
-def _change(access: Access, title: str | None, description: str | None, settings: dict[str, Any]) -> Collection:
+def _change(access: Access, title: str | None, description: str | None, settings: dict[str, Any]) -> CollectionReply:
     before = access.collection
     if settings["embedding"].get("model") is None:
         settings = settings | {"embedding": before.settings["embedding"]}
+    settings = settings | {"chunking": completed_chunking(settings["chunking"])}
     if (title, description, settings) == (before.title, before.description, before.settings):
-        return before
-    return update_collection(access.services.ingestion, before, title=title, description=description, settings=settings)
+        return collection_reply(before)
+    ingestion = access.services.ingestion
+    after = update_collection(ingestion, before, title=title, description=description, settings=settings)
+    return collection_reply(after, change_notices(ingestion, before, after))

@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field
 
 from app.api.schemas import examples
 from app.api.schemas.chunking import ChunkingSettings
-from app.api.schemas.search import SearchOptions
+from app.api.schemas.search import NoticeReply, SearchOptions
 from app.api.schemas.strict import Reply, Request
 from app.catalog.collections import DEFAULT_KEPT_VERSIONS
 
@@ -61,7 +61,14 @@ class CollectionSettings(Request):
     embedding: EmbeddingSettings = EmbeddingSettings()
     chunking: ChunkingSettings = ChunkingSettings()
     normalisation: NormalisationSettings = NormalisationSettings()
-    indexing: Literal["standard"] = "standard"
+    indexing: Annotated[
+        Literal["standard", "enhanced"],
+        Field(description="`enhanced` keeps vectors of clean texts and of parents beside those that searches use"),
+    ] = "standard"
+    contextualizer: Annotated[
+        Literal["heading", "llm", "none"],
+        Field(description="What stands before a chunk where it is embedded: title and headings, or more by the model"),
+    ] = "heading"
     defaults: SearchOptions = Field(SearchOptions(), description="A search body without `query`, for every search")
     instructions: Annotated[
         str | None, Field(max_length=10_000, description="Said to the language model with every question")
@@ -97,12 +104,14 @@ class CollectionReply(Reply):
     chunking: dict[str, Any]
     normalisation: dict[str, Any]
     indexing: str
+    contextualizer: str = "heading"
     defaults: dict[str, Any]
     instructions: str | None
     metadata_fields: list[str]
     keep_versions: int = DEFAULT_KEPT_VERSIONS
     max_age_days: float | None = None
     quotas: dict[str, int] = Field(default_factory=dict, description="Those that are set")
+    warnings: list[NoticeReply] = Field(default=[], description="What a change of settings does not do, or not yet")
     created_at: datetime
     updated_at: datetime
 

@@ -37,10 +37,11 @@ def test_a_name_that_is_no_slug_is_refused(admin: TestClient, name: str) -> None
     [
         ({"chunking": {"size": 10, "overlap": 10}}, "/chunking/overlap"),
         ({"chunking": {"size": 0}}, "/chunking/size"),
-        ({"chunking": {"strategy": "semantic"}}, "/chunking/strategy"),
+        ({"chunking": {"strategy": "semantics"}}, "/chunking/strategy"),
         ({"embedding": {"model": "hashd"}}, "/embedding/model"),
         ({"normalisation": {"lowercase": True}}, "/normalisation/lowercase"),
-        ({"indexing": "enhanced"}, "/indexing"),
+        ({"indexing": "fast"}, "/indexing"),
+        ({"contextualizer": "model"}, "/contextualizer"),
         ({"defaults": {"top_k": 5000}}, "/defaults/top_k"),
         ({"defaults": {"query": "x"}}, "/defaults/query"),
         ({"defaults": {"filter": {"field": "a"}}}, "/defaults/filter/op"),
