@@ -82,6 +82,8 @@ def request_for(operation_id: str, tenant: Tenant) -> tuple[str, str, dict[str, 
         body = example_of(content["application/json"]["schema"])
         if operation_id == "keys.create":
             body = body | {"collections": [tenant.name]}
+        if operation_id == "chunks.preview":
+            body = {"collection": tenant.name, "document_id": "same"}
         return method, path, {"json": body}
     if "multipart/form-data" in content:
         return method, path, {"files": [("files", ("a.txt", b"x"))]}
@@ -136,7 +138,7 @@ def test_the_same_document_id_never_mixes(tenants: tuple[Tenant, Tenant]) -> Non
 
 def test_every_operation_is_tried() -> None:
     named = {operation_id for operation_id in ACROSS if "{" in OPERATIONS[operation_id][1]}
-    assert named | {"keys.create"} == set(ACROSS)
+    assert named | {"keys.create", "chunks.preview"} == set(ACROSS)
 
 
 @pytest.mark.parametrize("operation_id", NOT_FOR_SEARCH)

@@ -99,7 +99,7 @@ class PreviewRequest(Request):
         if (self.text is None) == (self.document_id is None):
             raise PydanticCustomError("missing_content", "give either `text` or `document_id`", {"member": "text"})
         if self.document_id is not None and self.collection is None:
-            raise PydanticCustomError("missing", "is required with `document_id`", {"member": "collection"})
+            raise PydanticCustomError("missing_content", "is required with `document_id`", {"member": "collection"})
         for member in ("format", "title"):
             if self.document_id is not None and getattr(self, member) is not None:
                 detail = f"`{member}` goes with `text` only"

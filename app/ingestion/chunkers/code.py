@@ -1,7 +1,7 @@
 """Cut source code between functions, classes and statements, by its tree-sitter grammar."""
 
 import importlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
 from semantic_text_splitter import CodeSplitter
@@ -9,7 +9,7 @@ from semantic_text_splitter import CodeSplitter
 from app.domain import Chunk, ChunkingOptions, Extraction
 from app.ingestion.chunkers.limits import ChunkLimits, chunk_limits
 from app.ingestion.chunkers.pieces import Piece, overlapping, to_chunks, trim
-from app.ingestion.chunkers.recursive import cut, joined_forward
+from app.ingestion.chunkers.recursive import cut, is_tiny
 from app.ingestion.port import CountTokens
 
 GRAMMARS: Mapping[str, tuple[str, str]] = {
@@ -59,8 +59,20 @@ def _by_grammar(text: str, language: str, limits: ChunkLimits) -> Iterator[Piece
     capacity = limits.capacity(text)
     splitter = CodeSplitter(_grammar(language), capacity)
     found = (trim(text, place, place + len(code)) for place, code in splitter.chunk_indices(text))
-    for first, last in joined_forward(text, [span for span in found if span[0] < span[1]], capacity):
+    for first, last in _headed((span for span in found if span[0] < span[1]), capacity):
         yield from cut(text, first, last, limits)
+
+
+def _headed(spans: Iterable[tuple[int, int]], capacity: int) -> Iterator[tuple[int, int]]:
+    """Join a tiny span, such as the first line of a class, with the one after it, however long both are."""
+    held: int | None = None
+    for start, end in spans:
+        start = start if held is None else held
+        held = start if is_tiny(end - start, capacity) else None
+        if held is None:
+            yield start, end
+    if held is not None:
+        yield held, end
 
 
 @lru_cache(maxsize=len(GRAMMARS))

@@ -69,14 +69,16 @@ def _spans(text: str, start: int, end: int, limits: ChunkLimits) -> Iterator[tup
         capacity = min(limits.capacity(near), longest)
         stop = min(end, start + max(_SHORTEST_BLOCK, _CHUNKS_IN_A_BLOCK * capacity))
         spans = _split(text, start, stop, (capacity, capacity))
+        filled = _with_next(text, spans, capacity)
+        if filled is not spans:
+            yield from filled
+            start = filled[-1][1]
+            continue
         if stop == end:
-            yield from joined_forward(text, _without_scrap(text, spans, capacity), capacity)
+            yield from _without_scrap(text, spans, capacity)
             return
         # The block's end is arbitrary, so what stands before it is cut again with what follows.
         start = spans.pop()[0] if len(spans) > 1 else stop if not spans else spans[0][1]
-        spans = joined_forward(text, spans, capacity)
-        if len(spans) > 1 and is_tiny(_length(spans[-1]), capacity):
-            start = spans.pop()[0]
         yield from spans
 
 
@@ -94,20 +96,15 @@ def is_tiny(length: int, capacity: int) -> bool:
     return length * _TINY <= capacity
 
 
-def joined_forward(text: str, spans: list[tuple[int, int]], capacity: int) -> list[tuple[int, int]]:
-    """Join each tiny span with the one after it, which is cut in two where both together are too long."""
-    joined: list[tuple[int, int]] = []
-    for start, end in spans:
-        held = joined[-1][0] if joined and is_tiny(_length(joined[-1]), capacity) else start
-        if held == start or (start - held) * 2 > capacity:
-            joined.append((start, end))
-        elif end - held <= capacity:
-            joined[-1] = (held, end)
-        else:
-            lead = start - held
-            first, *rest = _split(text, start, end, (max(1, (end - held) // 2 - lead), capacity - lead))
-            joined[-1:] = [(held, first[1]), *rest]
-    return joined
+def _with_next(text: str, spans: list[tuple[int, int]], capacity: int) -> list[tuple[int, int]]:
+    """Return the spans up to the first tiny one, and this one with as much of the next one as fits beside it."""
+    for place, (start, end) in enumerate(spans[:-1]):
+        following = spans[place + 1]
+        lead = following[0] - start
+        if is_tiny(end - start, capacity) and lead * 2 <= capacity:
+            first = _split(text, *following, (capacity - lead, capacity - lead))[0]
+            return [*spans[:place], (start, first[1])]
+    return spans
 
 
 def _length(span: tuple[int, int]) -> int:
