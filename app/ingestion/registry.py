@@ -17,6 +17,7 @@ from app.ingestion.loaders import (
     odf,
     pdf,
     pptx,
+    rtf,
     text,
     xlsx,
     xml,
@@ -25,6 +26,25 @@ from app.ingestion.port import Loader
 
 LOADERS: Mapping[str, Loader] = {
     media_type: module.load
-    for module in (text, markdown, html, xml, json, jsonl, csv, code, image, epub, eml, msg, pdf, docx, pptx, xlsx, odf)
+    for module in (
+        text,
+        markdown,
+        html,
+        xml,
+        json,
+        jsonl,
+        csv,
+        code,
+        image,
+        epub,
+        eml,
+        msg,
+        pdf,
+        docx,
+        pptx,
+        xlsx,
+        odf,
+        rtf,
+    )
     for media_type in module.MEDIA_TYPES
 }
