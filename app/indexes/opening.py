@@ -52,12 +52,14 @@ class OpenCollection:
         return self._catch_up(INGEST_WAIT_SECONDS)
 
     def fresh(self, fields: AbstractSet[VectorField] = frozenset()) -> None:
-        """See to it that a search, in the given fields beside `context`, finds what was committed before this call.
+        """See to it that a search in the given fields finds what was committed before this call.
 
         One revision is read where nothing has changed. Else a thread follows the log, one at a time for all
         searches, and is awaited for two seconds: an index that takes longer is searched as it is. Raises
         `Unavailable` for one that was never built.
         """
+        if fields - self.index.fields.keys() - {"context"}:
+            self._open_fields()
         revision = self.store.revision()
         deadline = time.monotonic() + SEARCH_WAIT_SECONDS
         # The first thread may have begun before that revision was there, the second has not.
@@ -101,7 +103,7 @@ class OpenCollection:
 
     def _behind(self, revision: int, fields: AbstractSet[VectorField]) -> int | None:
         """Return the revision of the searched index that has not reached `revision`, the oldest; `None` for none."""
-        searched = (self.index.dense, self.index.keyword, *map(self.index.of_field, sorted(fields)))
+        searched = (self.index.dense, self.index.keyword, *map(self.index.of_field, sorted(fields - {"context"})))
         behind = [reached for index in searched if index and (reached := index.revision()) != revision]
         # An index may be ahead of what was read a moment ago, or, of a restored store, for good: following tells.
         return min(behind, default=None)
@@ -186,10 +188,10 @@ class OpenCollections:
             self._leave(collection_id, place)
 
     @contextlib.contextmanager
-    def making(self) -> Iterator[Callable[[str], None]]:
+    def making(self, fill: Callable[[Path], None] | None = None) -> Iterator[Callable[[str], None]]:
         """Make a new collection's folders and empty store; the function that is given puts them in place by its id.
 
-        It raises `NameTaken`. What is not in place at the end of the block is removed.
+        It raises `NameTaken`. What is not in place at the end of the block is removed. `fill` gets the folder first.
         """
         made = self._folder / f"{_MAKING}{secrets.token_hex(8)}"
 
@@ -203,6 +205,8 @@ class OpenCollections:
             for name in ("originals", "index"):
                 (made / name).mkdir(parents=True)
             self._create_store(made).close()
+            if fill is not None:
+                fill(made)
             yield put_in_place
         finally:
             if made.exists():

@@ -1,5 +1,6 @@
 """The dense leg: embed the query, take the index's candidates, score them exactly from the store."""
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -10,7 +11,7 @@ from app.indexes.opening import OpenCollection
 from app.indexes.port import Candidates
 from app.inference.port import Embedder
 from app.retrieval.fusion import ranked
-from app.stores.port import Scope
+from app.stores.port import CollectionStore, Scope, VectorField
 from app.telemetry import StageTimer
 
 Vector: TypeAlias = NDArray[np.float32]
@@ -20,6 +21,9 @@ OVERSAMPLING = 1.2
 
 SPARE = 20
 """More of them: the true first ten stood in the first 14."""
+
+CONTEXT: tuple[VectorField, ...] = ("context",)
+"""The field that every child has a vector in, and that dense search uses unless it is told otherwise."""
 
 NOTHING = Candidates(keys=np.zeros(0, np.int64), scores=np.zeros(0, np.float32))
 
@@ -40,13 +44,41 @@ def query_vector(opened: OpenCollection, embedder: Embedder, query: str, timer: 
 
 
 def find_by_vector(
-    opened: OpenCollection, vector: Vector | None, limit: int, scope: Scope, timer: StageTimer
+    opened: OpenCollection,
+    vector: Vector | None,
+    limit: int,
+    scope: Scope,
+    timer: StageTimer,
+    fields: Sequence[VectorField] = CONTEXT,
 ) -> Candidates:
-    """Return up to `limit` chunks of the scope by exact cosine with the query's vector."""
+    """Return up to `limit` chunks of the scope by exact cosine with the query's vector, the greatest of the fields.
+
+    A parent gives its score to the child that is nearest to the query.
+    """
     if vector is None:
         return NOTHING
     with timer.stage("dense"):
-        candidates = opened.index.dense.search(vector, int(OVERSAMPLING * limit) + SPARE, scope)
-        exact = opened.store.similarities(vector, candidates.keys)
-        keys = np.fromiter(exact.keys(), np.int64, len(exact))
-        return ranked(keys, np.fromiter(exact.values(), np.float64, len(exact)), limit)
+        found = [_nearest(opened, vector, limit, scope, field) for field in fields]
+        scores = found[0]
+        for others in found[1:]:
+            scores = scores | {key: max(score, scores.get(key, score)) for key, score in others.items()}
+        keys = np.fromiter(scores.keys(), np.int64, len(scores))
+        return ranked(keys, np.fromiter(scores.values(), np.float64, len(scores)), limit)
+
+
+def _nearest(opened: OpenCollection, vector: Vector, limit: int, scope: Scope, field: VectorField) -> dict[int, float]:
+    index = opened.index.of_field(field)
+    if index is None:
+        return {}
+    candidates = index.search(vector, int(OVERSAMPLING * limit) + SPARE, scope)
+    scores = opened.store.similarities(vector, candidates.keys, field)
+    return _of_children(opened.store, vector, scores) if field == "parent" else scores
+
+
+def _of_children(store: CollectionStore, vector: Vector, parent_scores: dict[int, float]) -> dict[int, float]:
+    children = store.children_of(list(parent_scores))
+    keys = np.array([key for inside in children.values() for key in inside], np.int64)
+    scores = store.similarities(vector, keys)
+    # A child may have been deleted since its parent was read.
+    present = {parent: [key for key in inside if key in scores] for parent, inside in children.items()}
+    return {max(inside, key=scores.__getitem__): parent_scores[parent] for parent, inside in present.items() if inside}

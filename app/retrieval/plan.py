@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 from app.domain import And, Filter
 from app.errors import FieldError, InvalidRequest
 from app.settings import Settings
+from app.stores.port import VectorField
 
 Mode: TypeAlias = Literal["dense", "keyword", "hybrid"]
 
@@ -53,6 +54,8 @@ class SearchPlan:
     fusion: Fusion = field(default_factory=RankFusion)
     filter: Filter | None = None
     document_ids: tuple[str, ...] | None = None
+    fields: tuple[VectorField, ...] = ("context",)
+    """What the dense leg compares with the query; a chunk counts by the field in which it is nearest."""
 
     @property
     def legs(self) -> tuple[str, ...]:
@@ -74,6 +77,7 @@ def build_plan(
     search_filter: Filter | None = None,
     forced_filter: Filter | None = None,
     document_ids: Sequence[str] | None = None,
+    fields: Sequence[VectorField] = ("context",),
     query_pointer: str = "/query",
     options_pointer: str = "",
 ) -> SearchPlan:
@@ -91,6 +95,7 @@ def build_plan(
         fusion=fusion or RankFusion(),
         filter=_both(forced_filter, search_filter),
         document_ids=None if document_ids is None else tuple(document_ids),
+        fields=tuple(fields),
     )
     errors = [
         *query_errors(query, settings, query_pointer),

@@ -54,15 +54,15 @@ class _Legs:
     failures: Mapping[str, FootnoteError]
 
 
-def search(opened: OpenCollection, embedder: Embedder, collection_name: str, plan: SearchPlan) -> SearchResult:
-    """Return the passages that answer the plan's query, best first.
+def search(opened: OpenCollection, embedder: Embedder | None, collection_name: str, plan: SearchPlan) -> SearchResult:
+    """Return the passages that answer the plan's query, best first; keywords alone need no embedder.
 
     A leg that does not answer is named in `degraded` while the other one answers. Raises `EmbeddingModelMismatch`
     for a collection of another embedding space, and the legs' own error (502, 503) where none answers.
     """
     counters.add("searches")
     timer = StageTimer()
-    opened.fresh()
+    opened.fresh(frozenset(plan.fields))
     scope = opened.store.scope(plan.filter, plan.document_ids)
     legs = _fetch(opened, embedder, plan, scope, timer)
     with timer.stage("fuse"):
@@ -81,9 +81,15 @@ def search(opened: OpenCollection, embedder: Embedder, collection_name: str, pla
     )
 
 
-def _fetch(opened: OpenCollection, embedder: Embedder, plan: SearchPlan, scope: Scope, timer: StageTimer) -> _Legs:
+def _fetch(
+    opened: OpenCollection, embedder: Embedder | None, plan: SearchPlan, scope: Scope, timer: StageTimer
+) -> _Legs:
+    def embed() -> Vector:
+        if embedder is None:
+            raise EmbeddingUnavailable("this search was given no embedding model")
+        return query_vector(opened, embedder, plan.query, timer)
+
     by_terms = partial(find_by_terms, opened, plan.query, plan.candidates, scope, timer)
-    embed = partial(query_vector, opened, embedder, plan.query, timer)
     vector: Vector | FootnoteError | None = None
     keyword: KeywordHits | FootnoteError | None = None
     if len(plan.legs) > 1:
@@ -97,7 +103,7 @@ def _fetch(opened: OpenCollection, embedder: Embedder, plan: SearchPlan, scope: 
     if isinstance(vector, FootnoteError):
         failures["dense"] = vector
     elif "dense" in plan.legs:
-        hits["dense"] = find_by_vector(opened, vector, plan.candidates, scope, timer)
+        hits["dense"] = find_by_vector(opened, vector, plan.candidates, scope, timer, plan.fields)
     if isinstance(keyword, FootnoteError):
         failures["keyword"] = keyword
     elif keyword is not None:

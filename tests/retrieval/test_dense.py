@@ -1,0 +1,93 @@
+"""The dense leg in the fields of an enhanced collection."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.domain import Chunk
+from app.inference.embedders.hashed import HashedEmbedder
+from app.stores.port import PreparedDocument
+
+PIECES = ("apples grow on trees", "pears grow on trees", "engines need oil", "wheels need air")
+
+
+@pytest.fixture
+def enhanced(shelf: Any) -> Any:
+    """The shelf with a document of two parents with two children each, their context the word `orchard`."""
+    store, embedder = shelf.opened.store, HashedEmbedder()
+    real = store.replace_document
+
+    def nest(prepared: PreparedDocument) -> Any:
+        children = [replace(child, context="orchard", parent=4 + child.ordinal // 2) for child in prepared.chunks]
+        parents = [
+            Chunk(4 + i, one.start, two.end, prepared.text[one.start : two.end], 8, kind="parent")
+            for i, (one, two) in enumerate((children[:2], children[2:]))
+        ]
+        return real(
+            replace(
+                prepared,
+                chunks=[*children, *parents],
+                vectors=embedder.embed_passages([child.indexed_text for child in children]),
+                content_vectors=embedder.embed_passages([child.text for child in children]),
+            )
+        )
+
+    shelf.opened.store.replace_document = nest
+    shelf.put("fruit", *PIECES)
+    shelf.opened.store.replace_document = real
+    return shelf
+
+
+def texts(result: Any) -> list[str]:
+    return [passage.text for passage in result.passages]
+
+
+def scores(result: Any) -> dict[str, float]:
+    return {passage.text: passage.score for passage in result.passages}
+
+
+def test_a_search_uses_contexts_unless_it_is_told_otherwise(enhanced: Any) -> None:
+    by_context = enhanced.search("orchard", mode="dense")
+    assert scores(by_context)[PIECES[0]] > 0.2
+    assert scores(enhanced.search("orchard", mode="dense", fields=["content"]))[PIECES[0]] == pytest.approx(0, abs=0.2)
+
+
+def test_a_chunk_counts_by_the_field_in_which_it_is_nearest(enhanced: Any) -> None:
+    query = "apples grow on trees"
+    one, other, both = (
+        scores(enhanced.search(query, mode="dense", fields=fields))
+        for fields in (["context"], ["content"], ["context", "content"])
+    )
+    assert both == pytest.approx({text: max(one[text], other[text]) for text in PIECES})
+    assert texts(enhanced.search(query, mode="dense", fields=["context", "content"]))[0] == query
+
+
+def test_a_parent_is_found_through_its_nearest_child(enhanced: Any) -> None:
+    result = enhanced.search("pears grow on trees", mode="dense", fields=["parent"])
+    assert texts(result) == [PIECES[1], max(PIECES[2:], key=lambda text: scores(result).get(text, -1))]
+    vectors = HashedEmbedder().embed_passages([f"orchard\n{text}" for text in PIECES[:2]])
+    middle = vectors.mean(axis=0)
+    query = HashedEmbedder().embed_queries(["pears grow on trees"])[0]
+    assert result.passages[0].score == pytest.approx(float(middle @ query / np.linalg.norm(middle)), abs=1e-5)
+
+
+def test_documents_without_vectors_of_their_own_are_found_beside_those_that_have(enhanced: Any) -> None:
+    enhanced.put("plain", "plums grow on trees")
+    for fields in (["context"], ["content"], ["context", "content", "parent"]):
+        found = enhanced.search("grow on trees", mode="dense", fields=fields, top_k=10)
+        assert {passage.document_id for passage in found.passages} == {"fruit", "plain"}
+
+
+def test_fields_that_nothing_has_a_vector_in_are_searched_as_far_as_that_goes(shelf: Any) -> None:
+    shelf.put("plain", "plums grow on trees")
+    assert shelf.find("plums", mode="dense", fields=["content"]) == ["plain"]
+    assert shelf.find("plums", mode="dense", fields=["parent"]) == []
+
+
+def test_a_filter_holds_in_every_field(enhanced: Any) -> None:
+    enhanced.put("plain", "plums grow on trees")
+    for field in ("context", "content", "parent"):
+        found = enhanced.search("grow on trees", mode="dense", fields=[field], document_ids=["fruit"], top_k=10)
+        assert {passage.document_id for passage in found.passages} == {"fruit"}
