@@ -41,7 +41,9 @@ def check_defaults(settings: Settings, defaults: SearchOptions) -> None:
 def run_search(access: Access, plan: SearchPlan) -> SearchResult:
     """Return what the plan finds in the collection."""
     with access.services.opened.get(access.collection.id) as opened:
-        return search(opened, access.embedder, access.collection.name, plan)
+        # A collection whose model is not configured here still answers by keywords.
+        embedder = access.embedder if "dense" in plan.legs else None
+        return search(opened, embedder, access.collection.name, plan)
 
 
 def forced_filter(access: Access) -> Filter | None:

@@ -69,12 +69,15 @@ class FolderSizes:
         self._sizes: dict[Path, dict[str, int]] = {}
 
     def bytes_in(self, folder: Path) -> int:
-        """Return the bytes of all files in a folder."""
+        """Return the bytes of all files in a folder but its drafts, whose names begin with a dot."""
         with self._lock:
             known = self._sizes.pop(folder, {})
             present: dict[str, int] = {}
             with suppress(FileNotFoundError), os.scandir(folder) as entries:
                 for entry in entries:
+                    # A draft is what is just being checked.
+                    if entry.name.startswith("."):
+                        continue
                     # A file may be deleted while others are counted.
                     with suppress(FileNotFoundError):
                         size = known.get(entry.name)

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TypeVar
 
 from app.domain import LegScore, Notice, Passage
-from app.errors import FootnoteError, Unavailable, UpstreamRejected
+from app.errors import EmbeddingUnavailable, FootnoteError, Unavailable, UpstreamRejected
 from app.indexes.opening import OpenCollection
 from app.indexes.port import Candidates
 from app.inference.port import Embedder
@@ -84,7 +84,7 @@ def search(opened: OpenCollection, embedder: Embedder | None, collection_name: s
 def _fetch(
     opened: OpenCollection, embedder: Embedder | None, plan: SearchPlan, scope: Scope, timer: StageTimer
 ) -> _Legs:
-    def embed() -> Vector:
+    def embed() -> Vector | None:
         if embedder is None:
             raise EmbeddingUnavailable("this search was given no embedding model")
         return query_vector(opened, embedder, plan.query, timer)

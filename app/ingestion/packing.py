@@ -1,0 +1,93 @@
+"""Export a collection: one moment of its store and the originals that it refers to, while writes go on."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from app.catalog.collections import Collection
+from app.ingestion.bundle import BundleWriter
+from app.ingestion.ingest import Ingestion
+from app.stores.port import CollectionStore
+from app.stores.registry import open_store
+
+DATABASE = "collection.db"
+ORIGINALS = "originals"
+WORK_PREFIX = "packing-"
+
+
+def export_collection(ingestion: Ingestion, collection: Collection, target: BinaryIO) -> None:
+    """Write a bundle of the collection; documents that have no version yet, jobs and keys are no part of it."""
+    with ingestion.opened.get(collection.id) as opened, workplace(ingestion.spool) as folder:
+        pack_store(opened.store, opened.folder, folder, without_work=True)
+        with closing(open_store(folder, ingestion.settings)) as copy:
+            content = _content(collection, copy)
+            digests = sorted(set(copy.content_hashes()))
+        writer = BundleWriter(target)
+        writer.add(DATABASE, folder / DATABASE)
+        missing = [digest for digest in digests if not pack_original(writer, folder, digest)]
+        writer.finish("collection", content | {"missing_originals": missing})
+
+
+def pack_store(store: CollectionStore, source: Path, folder: Path, *, without_work: bool) -> None:
+    """Put a copy of a store into a folder, and links to all originals that it may refer to.
+
+    Links keep the bytes of originals that are deleted meanwhile. They are made before the copy, for what is deleted
+    after it, and after it, for what came before its moment.
+    """
+    originals = folder / ORIGINALS
+    originals.mkdir()
+    _link_originals(source / ORIGINALS, originals)
+    store.snapshot(folder / DATABASE, without_work=without_work)
+    _link_originals(source / ORIGINALS, originals)
+
+
+def pack_original(writer: BundleWriter, folder: Path, digest: str, prefix: str = "") -> bool:
+    """Add an original, by the name that it has in a collection's folder; return whether it is there."""
+    try:
+        writer.add(f"{prefix}{ORIGINALS}/{digest}", folder / ORIGINALS / digest)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+@contextmanager
+def workplace(spool: Path) -> Iterator[Path]:
+    """Give an empty folder on the originals' file system, which is gone at the end of the block."""
+    folder = Path(tempfile.mkdtemp(prefix=WORK_PREFIX, dir=spool))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _link_originals(source: Path, target: Path) -> None:
+    with os.scandir(source) as entries:
+        for entry in entries:
+            if not entry.name.startswith("."):
+                with suppress(FileNotFoundError, FileExistsError):
+                    os.link(entry.path, target / entry.name)
+
+
+def _content(collection: Collection, copy: CollectionStore) -> dict[str, Any]:
+    stats, space = copy.stats(), copy.embedding_space()
+    return {
+        "collection": {
+            "name": collection.name,
+            "title": collection.title,
+            "description": collection.description,
+            "settings": collection.settings,
+        },
+        "embedding_space": None
+        if space is None
+        else {"provider": space.provider, "model": space.model, "dimensions": space.dimensions},
+        "counts": {
+            "documents": stats.documents,
+            "chunks": stats.chunks,
+            "characters": stats.characters,
+            "revision": stats.revision,
+        },
+    }
