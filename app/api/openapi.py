@@ -22,6 +22,7 @@ _DESCRIPTION = (
 _TAGS = {
     "collections": "A collection is one tenant: its documents, its settings, its keys.",
     "documents": "Put, read, change and delete documents.",
+    "chunks": "See how texts are cut before they are put.",
     "sources": "URLs that documents come from, fetched again when it is time.",
     "jobs": "Long work.",
     "search": "Find passages.",

@@ -106,7 +106,11 @@ UPLOAD_SCHEMA: dict[str, Any] = {
         "type": "object",
         "properties": {
             "files": {"type": "array", "items": {"type": "string", "format": "binary"}, "minItems": 1},
-            "info": UploadInfo.model_json_schema(),
+            "info": {
+                name: value
+                for name, value in UploadInfo.model_json_schema(ref_template="#/components/schemas/{model}").items()
+                if name != "$defs"
+            },
         },
         "required": ["files"],
         "additionalProperties": False,

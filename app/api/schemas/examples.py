@@ -65,6 +65,7 @@ _SUMMARY: dict[str, Any] = {
     "indexed_at": _TIME,
     "content_hash": _HASH,
     "expires_at": None,
+    "chunking": None,
 }
 
 DOCUMENT: dict[str, Any] = _SUMMARY | {"timings_ms": {"total": 0.4}, "request_id": _REQUEST_ID}
