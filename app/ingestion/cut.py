@@ -9,6 +9,7 @@ from app.errors import DocumentLimitExceeded, EmptyDocument
 from app.ingestion.chunkers.registry import CHUNKERS
 from app.ingestion.contextualize import HEADINGS, contextualize, reserved_tokens
 from app.ingestion.port import CountTokens
+from app.ingestion.rows import with_rows
 
 
 def cut(
@@ -27,7 +28,8 @@ def cut(
     strategy = CHUNKERS[options.strategy]
     kept = 0 if strategy.keeps_pieces else reserved_tokens(extraction, title, count_tokens, window_tokens, contexts)
     pieces = strategy.chunk(extraction, options, count_tokens, window_tokens - kept)
-    chunks = tuple(islice(with_contexts(title, pieces, count_tokens, window_tokens, contexts), max_chunks + 1))
+    offered = with_contexts(title, pieces, count_tokens, window_tokens, contexts)
+    chunks = tuple(islice(with_rows(extraction, offered), max_chunks + 1))
     if not chunks:
         raise EmptyDocument("the document holds no text, only white space")
     if len(chunks) > max_chunks:
