@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Literal
 
-from app.domain import Extraction
+from app.domain import Extraction, Notice
 from app.errors import DamagedDocument
 from app.ingestion.loaders.canonical import Assembly, on_one_line
 from app.ingestion.loaders.text import read
@@ -25,6 +25,8 @@ _LONGEST_CELL = 131_072
 _NUMBER = re.compile(r"[-+]?[\d.,\s]*\d[\d.,]*\s*%?|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}.*")
 _YEAR = re.compile(r"(19|20)\d\d")
 _LONGEST_HEAD = 120
+_NAMED_LINES = 20
+_SHARE_WITHOUT_HEAD = 0.8
 
 
 def load(source: Source) -> Extraction:
@@ -34,25 +36,37 @@ def load(source: Source) -> Extraction:
     dialect = _dialect(text, source.media_type)
     assembly = Assembly(source.limits.max_characters)
     assembly.removed = len(decoded.text) - len(text)
-    rows = _rows(text[dialect.begin :], dialect)
-    first, second = next(rows, []), next(rows, [])
-    while _is_caption(first, second):
-        assembly.add(on_one_line("".join(first)))
-        first, second = second, next(rows, [])
-    head = _head(first) if second else []
-    records = 0
-    for row in chain([second] if head else filter(None, (first, second)), rows):
-        assembly.add(_line(row, head, dialect.delimiter), "\n")
-        records += 1
+    rows = _rows(text, dialect)
+    first, second = next(rows, _NO_ROW), next(rows, _NO_ROW)
+    while _is_caption(first.cells, second.cells):
+        assembly.add(on_one_line("".join(first.cells)))
+        first, second = second, next(rows, _NO_ROW)
+    head = _head(first.cells) if second.cells else []
+    records: list[int] = []
+    ragged: list[int] = []
+    for row in chain([second] if head else [found for found in (first, second) if found.cells], rows):
+        records.append(assembly.add(_line(row.cells, head, dialect.delimiter), "\n"))
+        if head and _is_ragged(row.cells, head):
+            ragged.append(row.line)
     return Extraction(
         text=assembly.text(),
         parser="csv",
         media_type=source.media_type,
         source_type="csv",
         encoding=decoded.encoding,
-        warnings=assembly.notices(),
-        details={"records": records, "columns": head},
+        warnings=(*assembly.notices(), *_ragged_rows(ragged, head)),
+        details={"records": len(records), "columns": head, "delimiter": dialect.delimiter},
+        records=tuple(records),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    cells: list[str]
+    line: int
+
+
+_NO_ROW = _Row([], 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +104,9 @@ def _evenness(sample: str, delimiter: str) -> float:
     if not rows:
         return 0.0
     cells, count = Counter(rows).most_common(1)[0]
-    return count / len(rows) + min(cells, 20) / 100 if cells > 1 else 0.0
+    # Commas in decimal numbers are as even as any delimiter, but not in the head.
+    fits_head = 1.0 if rows[0] == cells else _SHARE_WITHOUT_HEAD
+    return fits_head * count / len(rows) + min(cells, 20) / 100 if cells > 1 else 0.0
 
 
 def _quoting(text: str, delimiter: str) -> Literal[0, 3]:
@@ -105,14 +121,31 @@ def _quoting(text: str, delimiter: str) -> Literal[0, 3]:
     return csv.QUOTE_MINIMAL
 
 
-def _rows(text: str, dialect: _Dialect) -> Iterator[list[str]]:
+def _rows(text: str, dialect: _Dialect) -> Iterator[_Row]:
+    """Yield the rows that are not empty, each with the number of the line that it begins on."""
     csv.field_size_limit(len(text) + 1)
+    reader = csv.reader(_lines(text[dialect.begin :]), delimiter=dialect.delimiter, quoting=dialect.quoting)
+    line = text.count("\n", 0, dialect.begin) + 1
+    skipped = line - 1
     try:
-        for row in csv.reader(_lines(text), delimiter=dialect.delimiter, quoting=dialect.quoting):
-            if any(cell.strip() for cell in row):
-                yield row
+        for cells in reader:
+            if any(cell.strip() for cell in cells):
+                yield _Row(cells, line)
+            line = skipped + reader.line_num + 1
     except csv.Error as error:
-        raise DamagedDocument(f"the records cannot be read: {error}") from error
+        raise DamagedDocument(f"the records cannot be read at line {line}: {error}") from error
+
+
+def _is_ragged(cells: list[str], head: list[str]) -> bool:
+    """Return whether a row has fewer cells than the head, or a filled one beyond it."""
+    return len(cells) < len(head) or any(cell.strip() for cell in cells[len(head) :])
+
+
+def _ragged_rows(lines: list[int], head: list[str]) -> tuple[Notice, ...]:
+    if not lines:
+        return ()
+    detail = f"{len(lines)} rows do not have the {len(head)} cells of the head, the first of them in line {lines[0]}"
+    return (Notice("ragged_rows", detail, {"count": len(lines), "lines": lines[:_NAMED_LINES]}),)
 
 
 def _is_caption(row: list[str], following: list[str]) -> bool:

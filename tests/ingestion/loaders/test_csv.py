@@ -59,3 +59,34 @@ def test_any_charset_is_read(load) -> None:
 
 def test_tabs_come_first_in_a_tsv(load) -> None:
     assert load(b"a\tb, c\n1\t2, 3\n", "a.tsv").text == "a: 1; b, c: 2, 3"
+
+
+def test_decimal_commas_are_no_delimiters(load) -> None:
+    rows = "".join(f"{number},5;{number},25\n" for number in range(300))
+
+    assert load(("width;height\n" + rows).encode(), "a.csv").text.startswith("width: 0,5; height: 0,25\n")
+
+
+def test_semicolons_within_a_column_are_no_delimiters(load) -> None:
+    rows = "".join(f"{number},red; blue,x\n" for number in range(300))
+
+    assert load(("id,colours,note\n" + rows).encode(), "a.csv").text.startswith("id: 0; colours: red; blue; note: x\n")
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_column(load) -> None:
+    assert load("\ufeffname;city\nAnn;Bonn\n".encode(), "a.csv").text == "name: Ann; city: Bonn"
+
+
+def test_each_record_is_placed_and_ragged_rows_are_named_by_their_lines(load) -> None:
+    extraction = load(b'a,b,c\n1,2,3\n"x\ny",2\n4,5,6,7\n8,9,10,\n', "a.csv")
+
+    assert [extraction.text[start:].split("\n")[0] for start in extraction.records] == [
+        "a: 1; b: 2; c: 3",
+        "a: x y; b: 2",
+        "4,5,6,7",
+        "a: 8; b: 9; c: 10",
+    ]
+    assert [(notice.code, notice.extra) for notice in extraction.warnings] == [
+        ("ragged_rows", {"count": 2, "lines": [3, 5]})
+    ]
+    assert extraction.details["delimiter"] == ","

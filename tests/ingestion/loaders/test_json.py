@@ -41,3 +41,18 @@ def test_endless_nesting_is_damaged(load) -> None:
 def test_json_without_a_value_is_an_empty_document(load, data: bytes) -> None:
     with pytest.raises(EmptyDocument):
         load(data, "a.json")
+
+
+def test_a_record_is_an_object_of_the_outermost_list(load) -> None:
+    data = b'{"version": 2, "data": [{"id": 1, "tags": [{"name": "a"}, {"name": "b"}]}, {"tags": [{"name": "c"}]}]}'
+    extraction = load(data, "a.json")
+
+    assert [extraction.text[start:].split("\n")[0] for start in extraction.records] == [
+        "data[0].id: 1",
+        "data[1].tags[0].name: c",
+    ]
+    assert extraction.details["records"] == 2
+
+
+def test_a_value_without_a_list_has_no_records(load) -> None:
+    assert load(b'{"a": {"b": 1}}', "a.json").records == ()
