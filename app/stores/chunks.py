@@ -126,7 +126,7 @@ def _found(row: Row[*tuple[Any, ...]]) -> FoundChunk:
         heading_path=tuple(row.heading_path),
         kind=row.kind,
         context=row.context,
-        parent_key=row.parent_key,
+        parent_id=None if row.parent_key is None else chunk_id(row.parent_key),
     )
 
 

@@ -117,7 +117,7 @@ class FoundChunk:
     heading_path: tuple[str, ...]
     kind: ChunkKind = "child"
     context: str = ""
-    parent_key: int | None = None
+    parent_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

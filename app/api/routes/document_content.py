@@ -16,6 +16,7 @@ from app.api.replies import DEFAULT_LIMIT, Cursor, Limit, after
 from app.api.schemas.documents import ChunkList
 from app.api.strict_route import StrictRoute
 from app.api.visibility import existing_document
+from app.domain import ChunkKind
 from app.errors import FieldError, InvalidRequest, NotFound
 
 BLOCK_BYTES = 256 * 1024
@@ -49,12 +50,16 @@ def read_text(access: SearchAccess, document_id: DocumentId, start: _Offset = No
 
 @router.get("/chunks", operation_id="documents.chunks", summary="List a document's chunks", responses=keyed(404))
 def list_chunks(
-    access: SearchAccess, document_id: DocumentId, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
+    access: SearchAccess,
+    document_id: DocumentId,
+    kind: ChunkKind = "child",
+    limit: Limit = DEFAULT_LIMIT,
+    cursor: Cursor = None,
 ) -> ChunkList:
-    """Answer the chunks of the ready version by ordinal."""
+    """Answer the chunks of the ready version by ordinal: what searches find, or the parents that it is read in."""
     existing_document(access, document_id)
     with access.services.opened.get(access.collection.id) as opened:
-        chunks = opened.store.chunks(document_id, limit=limit + 1, after=after(cursor))
+        chunks = opened.store.chunks(document_id, limit=limit + 1, after=after(cursor), kind=kind)
     page, has_more = chunks[:limit], len(chunks) > limit
     return ChunkList(
         data=[chunk_reply(chunk) for chunk in page],

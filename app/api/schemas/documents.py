@@ -57,9 +57,7 @@ class DocumentBody(Request):
     )
     chunks: Annotated[
         list[CustomChunk] | None,
-        Field(
-            min_length=1, max_length=MOST_CHUNKS, description="Its chunks; they are the text if none is given"
-        ),
+        Field(min_length=1, max_length=MOST_CHUNKS, description="Its chunks; they are the text if none is given"),
     ] = None
 
     @model_validator(mode="after")
@@ -229,6 +227,11 @@ class ChunkReply(Reply):
     page_start: int | None
     page_end: int | None
     heading_path: list[str]
+    kind: Literal["child", "parent"] = Field(
+        default="child", description="Searches find children; a parent is what some are read in"
+    )
+    context: str = Field(default="", description="What stands before the text where it is embedded and indexed")
+    parent_id: str | None = Field(default=None, description="The chunk that a child is read in")
 
 
 class ChunkList(Reply):

@@ -90,6 +90,9 @@ _CHUNK: dict[str, Any] = {
     "page_start": None,
     "page_end": None,
     "heading_path": ["Leave", "Parental leave"],
+    "kind": "child",
+    "context": "Leave policy › Leave › Parental leave",
+    "parent_id": None,
 }
 
 CHUNKS: dict[str, Any] = {"data": [_CHUNK], "has_more": True, "next_cursor": "9"}

@@ -143,3 +143,20 @@ def test_a_change_of_indexing_says_that_documents_keep_theirs_and_searches_find_
     assert send(admin, collection, TEXT, "old")["outcome"] == "unchanged"
     verified = admin.post(f"/v1/collections/{collection}/verify", headers={"Prefer": "wait=30"}).json()
     assert verified["clean"], verified
+
+
+def test_parents_are_listed_apart_and_named_by_their_children(admin: TestClient, collection: str) -> None:
+    admin.put(f"/v1/collections/{collection}", json={"chunking": {"strategy": "parent_child", "size": 40}})
+    send(admin, collection, TEXT)
+    listed = f"/v1/collections/{collection}/documents/d/chunks"
+    children, parents = (admin.get(listed, params={"kind": kind}).json()["data"] for kind in ("child", "parent"))
+    assert admin.get(listed).json()["data"] == children
+    assert {parent["kind"] for parent in parents} == {"parent"}
+    by_id = {parent["chunk_id"]: parent for parent in parents}
+    for child in children:
+        parent = by_id[child["parent_id"]]
+        assert parent["start"] <= child["start"] < child["end"] <= parent["end"]
+        assert TEXT[child["start"] : child["end"]] == child["text"]
+        assert child["context"].startswith("Inventory")
+    assert admin.get(f"/v1/collections/{collection}/stats").json()["chunks"] == len(children)
+    assert admin.get(listed, params={"kind": "cousin"}).status_code == 422
