@@ -160,7 +160,7 @@ class GuardedHttp:
         port = parsed.port
         if port is not None and port not in PRIVILEGED_PORTS and not FIRST_UNPRIVILEGED_PORT <= port < 65536:
             raise _blocked(f"the port {port} is not called; 80, 443 and those from 1024 on are", pointer)
-        refuse_unreachable(host, written_addresses(host), self._allowed)
+        refuse_unreachable(host, written_addresses(host), self._allowed, pointer)
         return parsed
 
     @cached_property

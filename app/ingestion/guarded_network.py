@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import httpcore2
 
-from app.errors import UrlBlocked
+from app.errors import FieldError, UrlBlocked
 from app.ingestion.addresses import Network, may_be_reached
 
 CONNECT_SECONDS = 10.0
@@ -38,12 +38,14 @@ def written_addresses(host: str) -> list[str]:
     return [str(answer[4][0]) for answer in answers]
 
 
-def refuse_unreachable(host: str, addresses: Iterable[str], allowed: Sequence[Network]) -> None:
+def refuse_unreachable(host: str, addresses: Iterable[str], allowed: Sequence[Network], pointer: str = "/url") -> None:
     """Raise `UrlBlocked` if one address leads inside; it tells the caller nothing of the addresses behind a name."""
     if not all(may_be_reached(address, allowed) for address in addresses):
+        detail = f"{host[:253]} is or leads to an address that is not on the public Internet"
         raise UrlBlocked(
-            f"{host[:253]} is or leads to an address that is not on the public Internet",
+            detail,
             hint="FOOTNOTE_FETCH_ALLOWED_NETWORKS names networks of your own that may be reached",
+            errors=[FieldError(pointer, UrlBlocked.code, detail)],
         )
 
 
