@@ -1,5 +1,6 @@
 import hashlib
 import json
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -346,3 +347,27 @@ def test_a_full_queue_says_when_to_come_back(
     assert (refused.status_code, refused.json()["code"]) == (429, "queue_full")
     assert int(refused.headers["Retry-After"]) >= 1
     assert client.get(f"{path}/b").status_code == 404
+
+
+def test_an_edit_of_one_paragraph_embeds_three_chunks_at_most(
+    admin: TestClient, collection: str, put: Callable[..., Any]
+) -> None:
+    words = random.Random(7)
+    paragraphs = [
+        " ".join(f"{words.choice('bcdfg')}{words.randrange(10_000)}" for _ in range(words.randrange(30, 90)))
+        for _ in range(640)
+    ]
+    first = put(collection, "d", "\n\n".join(paragraphs))
+    assert first["chunks"]["total"] >= 200
+    for place, edit in ((60, "longer"), (200, "shorter"), (300, "gone"), (420, "new")):
+        if edit == "longer":
+            paragraphs[place] += " and many words that nobody has seen before" * 5
+        elif edit == "shorter":
+            paragraphs[place] = paragraphs[place][:40]
+        elif edit == "gone":
+            del paragraphs[place]
+        else:
+            paragraphs.insert(place, "a paragraph that is altogether new " * 8)
+        chunks = put(collection, "d", "\n\n".join(paragraphs))["chunks"]
+        assert 1 <= chunks["embedded"] <= 3, (edit, chunks)
+        assert chunks["total"] >= 200
