@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from app.domain import Chunk, Document, Extraction, text_hash
+from app.domain import Chunk, Extraction, text_hash
 from app.inference.port import Embedder
 from app.inference.token_counter import load_token_counter
 from app.ingestion.port import CountTokens, JobReport, Prepared
@@ -19,7 +19,7 @@ def describe(
     prepared: Prepared,
     *,
     title: str,
-    before: Document | None,
+    document_id: str,
     writer: ContextWriter,
     embedder: Embedder,
     store: CollectionStore,
@@ -27,16 +27,15 @@ def describe(
 ) -> tuple[Prepared, Mapping[str, Any]]:
     """Return the document with what a model wrote of its children, and what that took.
 
-    What it wrote of a chunk of the version `before` is used again where neither the chunk's text nor the document's
-    title has changed, and so is what an interrupted attempt of the same job got.
+    What it wrote of a chunk before is used again where neither the chunk's text nor the document's title has changed,
+    and so is what an interrupted attempt of the same job got.
     """
     children = [chunk for chunk in prepared.chunks if chunk.kind == "child"]
-    same_title = before is not None and before.version > 0 and before.title == title
     written = write_contexts(
         children,
         text=prepared.extraction.text,
         title=title,
-        known=store.known_contexts(report.job_id, before.id if before and same_title else None),
+        known=store.known_contexts(report.job_id, document_id, title),
         writer=writer,
         store=store,
         report=report,

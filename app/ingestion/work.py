@@ -128,7 +128,7 @@ def _write(
 ) -> dict[str, Any]:
     # What cannot be written need not be embedded.
     Quotas.of(task.collection).check_chunks(len(_children(prepared)), before, task.store)
-    prepared, contexts = _described(task, prepared, before, embedder)
+    prepared, contexts = _described(task, prepared, embedder)
     embedded = embed_chunks(
         _children(prepared),
         store=task.store,
@@ -150,9 +150,7 @@ def _children(prepared: Prepared) -> list[Chunk]:
     return [chunk for chunk in prepared.chunks if chunk.kind == "child"]
 
 
-def _described(
-    task: _Task, prepared: Prepared, before: Document | None, embedder: Embedder
-) -> tuple[Prepared, dict[str, Any]]:
+def _described(task: _Task, prepared: Prepared, embedder: Embedder) -> tuple[Prepared, dict[str, Any]]:
     """Return the document with the contexts that its collection wants, and what the job's result tells of them."""
     if task.collection.contextualizer != "llm":
         return prepared, {}
@@ -160,7 +158,7 @@ def _described(
     prepared, cost = describe(
         prepared,
         title=_title(task, prepared.extraction),
-        before=before,
+        document_id=task.document_id,
         writer=ContextWriter(
             task.ingestion.language_model, settings.contextualizer_tokens, settings.contextualizer_requests
         ),

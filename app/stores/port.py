@@ -304,10 +304,10 @@ class CollectionStore(Protocol):
         """Keep a batch's vectors, so that an interrupted job embeds nothing twice."""
         ...
 
-    def known_contexts(self, job_id: str, document_id: str | None) -> dict[bytes, str]:
+    def known_contexts(self, job_id: str, document_id: str, title: str) -> dict[bytes, str]:
         """Return what a language model wrote of chunks, by SHA-256 of their clean text.
 
-        That is what the job staged, and what the ready version of the document has if one is named.
+        That is what the job staged, and what the document's present and kept versions of this title have.
         """
         ...
 

@@ -191,6 +191,15 @@ class KeptVectorColumns(TypedColumns):
     vector: Named[bytes] = Column(LargeBinary)
 
 
+class KeptContextColumns(TypedColumns):
+    """A context that a language model wrote for a version that is kept, by SHA-256 of the chunk's clean text."""
+
+    document_key: Named[int] = _document_key(primary_key=True)
+    version: Named[int] = Column(Integer, primary_key=True)
+    text_hash: Named[bytes] = Column(LargeBinary, primary_key=True)
+    context: Named[str] = Column(Text)
+
+
 class StagedVectorColumns(TypedColumns):
     """A vector of a job that has not written its document yet."""
 
@@ -258,6 +267,7 @@ vectors = Table("vectors", metadata, VectorColumns)
 content_vectors = Table("content_vectors", metadata, ContentVectorColumns)
 parent_vectors = Table("parent_vectors", metadata, ParentVectorColumns)
 kept_vectors = Table("kept_vectors", metadata, KeptVectorColumns)
+kept_contexts = Table("kept_contexts", metadata, KeptContextColumns)
 staged_vectors = Table("staged_vectors", metadata, StagedVectorColumns)
 staged_contexts = Table("staged_contexts", metadata, StagedContextColumns)
 next_space = Table("next_space", metadata, NextSpaceColumns)

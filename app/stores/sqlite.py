@@ -105,6 +105,7 @@ class SqliteStore:
         with self._database.writing() as connection:
             if prepared.keep_versions:
                 versions.keep_vectors(connection, prepared.registration, prepared.embedded_hashes)
+                contexts.keep_contexts(connection, prepared)
             key = documents.write_version(connection, prepared, utc_now())
             require_room_for_chunks(connection, prepared.most_chunks, key)
             texts.write_text(connection, key, prepared.text)
@@ -212,10 +213,10 @@ class SqliteStore:
         with self._database.writing() as connection:
             stage_vectors(connection, job_id, vectors)
 
-    def known_contexts(self, job_id: str, document_id: str | None) -> dict[bytes, str]:
-        """Return the contexts that the job staged, and those of the document's ready version."""
-        with self._database.reading(limited=False) as connection:
-            return contexts.known_contexts(connection, job_id, document_id)
+    def known_contexts(self, job_id: str, document_id: str, title: str) -> dict[bytes, str]:
+        """Return the contexts that the job staged, and those of the document's versions that had this title."""
+        with self._database.reading(snapshot=True, limited=False) as connection:
+            return contexts.known_contexts(connection, job_id, document_id, title)
 
     def stage_contexts(self, job_id: str, fresh: dict[bytes, str]) -> None:
         """Keep contexts for a job."""

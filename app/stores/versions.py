@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 from sqlalchemy import Connection, delete, insert, select, update
 
 from app.stores.port import DocumentVersion
-from app.stores.schema import chunks, content_vectors, documents, kept_vectors, vectors, versions
+from app.stores.schema import chunks, content_vectors, documents, kept_contexts, kept_vectors, vectors, versions
 
 
 def history(connection: Connection, document_id: str) -> list[DocumentVersion]:
@@ -63,7 +63,7 @@ def keep_vectors(connection: Connection, document_key: int, fresh_hashes: Abstra
 def forget(connection: Connection, keep: int, document_key: int | None = None) -> int:
     """Let go of all but the `keep` versions before each document's present one; return how many were let go.
 
-    Their lines stay in the history, their vectors go at once, and their originals when they are next swept.
+    Their lines stay in the history, vectors and contexts go at once, and originals when they are next swept.
     """
     oldest = select(documents.c.version - keep).where(documents.c.key == versions.c.document_key).scalar_subquery()
     gone = update(versions).where(versions.c.kept, versions.c.version < oldest).values(kept=False)
@@ -71,15 +71,14 @@ def forget(connection: Connection, keep: int, document_key: int | None = None) -
         gone = gone.where(versions.c.document_key == document_key)
     count = connection.execute(gone).rowcount
     if count:
-        kept = select(versions.c.version).where(
-            versions.c.document_key == kept_vectors.c.document_key,
-            versions.c.version == kept_vectors.c.version,
-            versions.c.kept,
-        )
-        leftover = delete(kept_vectors).where(~kept.exists())
-        if document_key is not None:
-            leftover = leftover.where(kept_vectors.c.document_key == document_key)
-        connection.execute(leftover)
+        for table in (kept_vectors, kept_contexts):
+            kept = select(versions.c.version).where(
+                versions.c.document_key == table.c.document_key, versions.c.version == table.c.version, versions.c.kept
+            )
+            leftover = delete(table).where(~kept.exists())
+            if document_key is not None:
+                leftover = leftover.where(table.c.document_key == document_key)
+            connection.execute(leftover)
     return count
 
 

@@ -490,11 +490,11 @@ def test_the_vector_of_a_clean_text_is_known_by_its_hash(store: CollectionStore)
 
 
 def test_written_contexts_are_known_while_a_job_works_and_with_the_version(store: CollectionStore) -> None:
-    assert store.known_contexts("job", "a") == {}
+    assert store.known_contexts("job", "a", "a") == {}
     store.stage_contexts("job", {text_hash("one "): "staged", text_hash("two "): "staged too"})
     store.stage_contexts("job", {text_hash("one "): "again"})
-    assert store.known_contexts("job", None) == {text_hash("one "): "staged", text_hash("two "): "staged too"}
-    assert store.known_contexts("another job", None) == {}
+    assert store.known_contexts("job", "a", "a") == {text_hash("one "): "staged", text_hash("two "): "staged too"}
+    assert store.known_contexts("another job", "a", "a") == {}
 
     prepared = prepare(store, "a", ["one ", "plain "])
     one, plain = prepared.chunks
@@ -503,8 +503,22 @@ def test_written_contexts_are_known_while_a_job_works_and_with_the_version(store
     )
     store.drop_staged("job")
 
-    assert store.known_contexts("job", "a") == {text_hash("one "): "the model's"}
-    assert store.known_contexts("job", None) == {}
+    assert store.known_contexts("job", "a", "a") == {text_hash("one "): "the model's"}
+    assert store.known_contexts("job", "a", "another title") == store.known_contexts("job", "b", "a") == {}
+
+
+def test_written_contexts_of_a_kept_version_are_known_until_it_is_forgotten(store: CollectionStore) -> None:
+    def write(piece: str, context: str, title: str) -> None:
+        prepared = prepare(store, "a", [piece], title=title, keep_versions=1)
+        described = [replace(chunk, context=context, written_context=context) for chunk in prepared.chunks]
+        store.replace_document(replace(prepared, chunks=described))
+
+    write("one ", "first", "T")
+    write("two ", "second", "T")
+    assert store.known_contexts("job", "a", "T") == {text_hash("one "): "first", text_hash("two "): "second"}
+    write("two ", "third", "U")
+    assert store.known_contexts("job", "a", "T") == {text_hash("two "): "second"}
+    assert store.known_contexts("job", "a", "U") == {text_hash("two "): "third"}
 
 
 # --- vectors ---

@@ -48,6 +48,17 @@ def upgrade() -> None:
     )
     op.create_index("ix_kept_vectors_text_hash", "kept_vectors", ["text_hash"])
     op.create_table(
+        "kept_contexts",
+        sa.Column("document_key", sa.Integer(), nullable=False),
+        sa.Column("version", sa.Integer(), nullable=False),
+        sa.Column("text_hash", sa.LargeBinary(), nullable=False),
+        sa.Column("context", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("document_key", "version", "text_hash", name="pk_kept_contexts"),
+        sa.ForeignKeyConstraint(
+            ["document_key"], ["documents.key"], name="fk_kept_contexts_document_key", ondelete="CASCADE"
+        ),
+    )
+    op.create_table(
         "staged_contexts",
         sa.Column("job_id", sa.String(64), nullable=False),
         sa.Column("text_hash", sa.LargeBinary(), nullable=False),
@@ -72,7 +83,15 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    for table in ("next_vectors", "next_space", "staged_contexts", "kept_vectors", "parent_vectors", "content_vectors"):
+    for table in (
+        "next_vectors",
+        "next_space",
+        "staged_contexts",
+        "kept_contexts",
+        "kept_vectors",
+        "parent_vectors",
+        "content_vectors",
+    ):
         op.drop_table(table)
     op.drop_index("ix_chunks_parent_key", "chunks")
     for table, column in (

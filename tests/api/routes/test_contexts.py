@@ -89,6 +89,21 @@ def test_an_edit_of_one_part_asks_for_that_part_only(described: TestClient, mode
     assert find(described, "c", "depot0", mode="keyword")[0]["text"].strip() == SECTIONS[0]
 
 
+def test_a_restored_version_has_its_contexts_again_and_no_model_is_asked(
+    described: TestClient, model_server: Any
+) -> None:
+    make(described, "c", contextualizer="llm")
+    send(described, "c", TEXT)
+    send(described, "c", "# Part 9\n\nThe vase is kept in room 9.")
+    model_server.sent.clear()
+    restored = described.post(
+        "/v1/collections/c/documents/d/restore", json={"version": 1}, headers={"Prefer": "wait=30"}
+    )
+    assert restored.status_code == 200, restored.text
+    assert find(described, "c", "depot1", mode="keyword")[0]["text"].strip() == SECTIONS[1]
+    assert model_server.sent == []
+
+
 def test_a_failing_model_leaves_headings_with_a_warning_until_the_document_is_sent_again(
     described: TestClient, model_server: Any
 ) -> None:
