@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from app.domain import Chunk, EmbeddingSpace
 from app.indexes.opening import OpenCollection
 from app.inference.port import TokenCounterSpec
-from app.stores.port import PreparedDocument
+from app.stores.prepared import PreparedDocument
 
 DATA = Path(__file__).parent.parent.parent / "shared" / "data"
 QUESTION_SETS = ("xquad_en", "nomiracl_zh", "nomiracl_en", "dureader_robust", "scifact", "xquad_zh")

@@ -38,7 +38,8 @@ from app.ingestion.submission import (
 )
 from app.ingestion.written_contexts import ContextWriter
 from app.settings import Settings
-from app.stores.port import CollectionStore, PreparedDocument
+from app.stores.port import CollectionStore
+from app.stores.prepared import PreparedDocument
 from app.telemetry import counters
 
 PIECES_AT_ONCE = 1000

@@ -6,7 +6,7 @@ from sqlalchemy import Connection, select
 
 from app.domain import text_hash
 from app.stores.expressions import insert_or_skip
-from app.stores.port import PreparedDocument
+from app.stores.prepared import PreparedDocument
 from app.stores.schema import chunks, documents, kept_contexts, staged_contexts, versions
 
 _WRITTEN = (

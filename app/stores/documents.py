@@ -11,7 +11,7 @@ from app.errors import Cancelled, NotFound, Overtaken
 from app.stores.attributes import Attribute, document_attributes
 from app.stores.changes import advance, log_deleted_documents
 from app.stores.expressions import one_of
-from app.stores.port import PreparedDocument
+from app.stores.prepared import PreparedDocument
 from app.stores.quotas import require_room_for_document
 from app.stores.schema import attributes, documents, versions
 

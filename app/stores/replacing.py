@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Table, delete, insert, select
 from app.domain import Chunk, indexed_text, text_hash
 from app.stores.changes import advance, log
 from app.stores.expressions import stored_vector
-from app.stores.port import PreparedDocument
+from app.stores.prepared import PreparedDocument
 from app.stores.schema import chunks, content_vectors, parent_vectors, vectors
 from app.stores.vectors import parent_vector
 

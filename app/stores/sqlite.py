@@ -23,11 +23,11 @@ from app.stores.port import (
     FoundChunk,
     IndexedChunk,
     Keys,
-    PreparedDocument,
     Scope,
     StoreStats,
     VectorField,
 )
+from app.stores.prepared import PreparedDocument
 from app.stores.quotas import require_room_for_chunks
 from app.stores.replacing import replace_chunks
 from app.stores.snapshot import WITHOUT_WORK

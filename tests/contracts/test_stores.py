@@ -13,7 +13,8 @@ import pytest
 from app.domain import Chunk, Condition, DocumentState, EmbeddingSpace, Notice, Operator, Page, text_hash
 from app.errors import Cancelled, EmbeddingModelMismatch, NotFound, Overtaken, Unavailable
 from app.settings import Settings
-from app.stores.port import CollectionStore, PreparedDocument, Scope
+from app.stores.port import CollectionStore, Scope
+from app.stores.prepared import PreparedDocument
 from app.stores.registry import STORES, create_store
 
 DIMENSIONS = 8

@@ -14,7 +14,8 @@ from app.indexes.analysis import Analyzer
 from app.indexes.opening import OpenCollection, OpenCollections
 from app.indexes.registry import create_index
 from app.settings import Settings
-from app.stores.port import CollectionStore, PreparedDocument
+from app.stores.port import CollectionStore
+from app.stores.prepared import PreparedDocument
 from app.stores.registry import create_store, open_store
 
 DIMENSIONS = 16

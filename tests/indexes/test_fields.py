@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from app.domain import Chunk
 from app.indexes.opening import OpenCollection, OpenCollections
-from app.stores.port import CollectionStore, PreparedDocument, Scope, VectorField
+from app.stores.port import CollectionStore, Scope, VectorField
+from app.stores.prepared import PreparedDocument
 
 EVERYTHING = Scope(None, None)
 FIELDS: tuple[VectorField, ...] = ("content", "parent")

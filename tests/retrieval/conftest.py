@@ -18,7 +18,7 @@ from app.inference.port import Embedder
 from app.retrieval.plan import build_plan
 from app.retrieval.search import SearchResult, search
 from app.settings import Settings
-from app.stores.port import PreparedDocument
+from app.stores.prepared import PreparedDocument
 from app.stores.registry import create_store, open_store
 
 

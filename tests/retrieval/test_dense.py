@@ -8,7 +8,7 @@ import pytest
 
 from app.domain import Chunk
 from app.inference.embedders.hashed import HashedEmbedder
-from app.stores.port import PreparedDocument
+from app.stores.prepared import PreparedDocument
 
 PIECES = ("apples grow on trees", "pears grow on trees", "engines need oil", "wheels need air")
 

@@ -9,7 +9,7 @@ import pytest
 
 from app.domain import Chunk, Document
 from app.settings import Settings
-from app.stores.port import PreparedDocument
+from app.stores.prepared import PreparedDocument
 from app.stores.sqlite import SqliteStore
 
 Put = Callable[..., Document]

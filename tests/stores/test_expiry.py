@@ -2,7 +2,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from app.stores.port import PreparedDocument
+from app.stores.prepared import PreparedDocument
 from app.stores.sqlite import SqliteStore
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from app.domain import Condition, Document, Operator
 from app.errors import InvalidRequest
-from app.stores.port import PreparedDocument
+from app.stores.prepared import PreparedDocument
 from app.stores.sqlite import SqliteStore
 
 Put = Callable[..., Document]

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from app.domain import Chunk, Document
-from app.stores.port import PreparedDocument
+from app.stores.prepared import PreparedDocument
 from app.stores.sqlite import SqliteStore
 
 Put = Callable[..., Document]
