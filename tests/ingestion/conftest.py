@@ -4,17 +4,27 @@ import io
 import json
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.sax.saxutils import escape
 
 import pytest
 
-from app.domain import ChunkingOptions, Extraction
+from app.bootstrap import Services, build_services
+from app.catalog.collections import Collection
+from app.catalog.job import Job
+from app.catalog.sources import Source
+from app.domain import ChunkingOptions, Document, Extraction
 from app.inference.port import TokenCounterSpec
+from app.ingestion.collections import create_collection
 from app.ingestion.port import LoadLimits, PrepareRequest
 from app.ingestion.prepare import load as load_request
+from app.ingestion.refresh import FetchRequest, accept_fetch, queue_refresh
+from app.settings import Settings
+from app.worker import Worker
 
 W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 LIMITS = LoadLimits(
@@ -173,3 +183,94 @@ def paragraph() -> Callable[..., str]:
 def samples() -> list[dict[str, object]]:
     """Return the table of sample files."""
     return json.loads((Path(__file__).parents[1] / "files" / "samples.json").read_text("utf-8"))
+
+
+class FetchStage:
+    """Services with a collection, and one URL of the site that becomes its document `a`."""
+
+    def __init__(self, services: Services, site: Any) -> None:
+        self.services, self.site = services, site
+        self.url = f"http://127.0.0.1:{site.port}/leave"
+        self.collection: Collection = create_collection(
+            services.ingestion, "c", title=None, description=None, settings={}
+        )
+
+    def page(self, text: str, **headers: str) -> None:
+        self.site.pages["/leave"] = self.site.Page(
+            f"<p>{text}</p>".encode(), headers={"Content-Type": "text/html; charset=utf-8", **headers}
+        )
+
+    def fetch(self, **more: Any) -> Job:
+        return self.ended(self.accept(**more))
+
+    def accept(self, **more: Any) -> Job:
+        wanted = FetchRequest(**{"url": self.url, "document_id": "a", **more})
+        job = accept_fetch(self.services.ingestion, self.collection, wanted).job
+        assert job is not None
+        return job
+
+    def refresh(self) -> Job:
+        source = self.source
+        assert source is not None
+        return self.ended(queue_refresh(self.services.ingestion, self.collection, source))
+
+    def ended(self, job: Job) -> Job:
+        job = self.services.jobs.wait(job.id, timeout=60)
+        assert job.is_finished
+        return job
+
+    @property
+    def document(self) -> Document | None:
+        with self.services.opened.get(self.collection.id) as opened:
+            return opened.store.document("a")
+
+    @property
+    def text(self) -> str:
+        with self.services.opened.get(self.collection.id) as opened:
+            return opened.store.text("a", 0, None).strip()
+
+    @property
+    def source(self) -> Source | None:
+        return self.services.ingestion.sources.of_document(self.collection.id, "a")
+
+    @staticmethod
+    def outcome(job: Job) -> tuple[str, int]:
+        """Return what a job that succeeded made, and how many chunks it embedded."""
+        assert (job.state, job.error) == ("succeeded", None)
+        assert job.result is not None
+        return job.result["outcome"], job.result["chunks"]["embedded"]
+
+    @staticmethod
+    def failure(job: Job) -> str:
+        """Return the code of the error that a job met."""
+        assert job.state == "failed"
+        assert job.error is not None
+        return str(job.error["code"])
+
+
+@pytest.fixture
+def fetch_stage(tmp_path: Path, site: Any) -> Iterator[Callable[..., FetchStage]]:
+    """Return a function that makes services of their own, without a worker; its arguments are settings."""
+    with ExitStack() as stack:
+
+        def make(**more: Any) -> FetchStage:
+            folder = tmp_path / f"data{len(list(tmp_path.iterdir()))}"
+            given = {"data": folder, "embedder": "hashed", "admin_key": "fetch-tests-admin-key", "fetch": True}
+            services = build_services(Settings(**{**given, "fetch_allowed_networks": "127.0.0.1/32", **more}))
+            stack.callback(services.close)
+            return FetchStage(services, site)
+
+        yield make
+
+
+@pytest.fixture
+def idle(fetch_stage: Callable[..., FetchStage]) -> FetchStage:
+    """Services that may fetch from the site, without a worker."""
+    return fetch_stage()
+
+
+@pytest.fixture
+def stage(idle: FetchStage) -> Iterator[FetchStage]:
+    """The same with a worker running."""
+    with Worker(idle.services, warms_up=False).running():
+        yield idle
