@@ -3,21 +3,19 @@
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 import typer
 import uvicorn
 import watchfiles
-from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
 
+from app import cli_data
 from app.answering.ask import AskOptions
 from app.answering.ask import ask as run_ask
 from app.api.openapi import openapi_document
@@ -26,7 +24,6 @@ from app.catalog.admin_key import admin_key
 from app.catalog.collections import Collection
 from app.catalog.principal import Role
 from app.domain import Notice, Passage
-from app.errors import FootnoteError, NotFound
 from app.inference.port import Embedder
 from app.ingestion.collections import create_collection
 from app.ingestion.folder import FolderIngest, scan
@@ -37,14 +34,13 @@ from app.retrieval.search import SearchResult
 from app.retrieval.search import search as run_search
 from app.settings import Settings, load_settings
 from app.telemetry import configure_logging
+from app.terminal import IngestProgress, console, errors, find_collection, open_services, told_errors
 from app.worker import Worker
 
 WORKER_SILENCE_SECONDS = 60
 """How long a server process may not answer its parent before it is replaced; on a busy machine importing takes ten."""
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Footnote: documents in, cited answers out.")
-console = Console(soft_wrap=True)
-errors = Console(stderr=True, soft_wrap=True)
 
 
 class SearchMode(StrEnum):
@@ -65,7 +61,7 @@ def serve(
     workers: Annotated[int | None, typer.Option(min=1, max=64, help="Server processes")] = None,
 ) -> None:
     """Serve the REST API."""
-    with _told_errors():
+    with told_errors():
         settings = load_settings()
         configure_logging(settings.log_level, settings.log_format)
         settings.data.mkdir(parents=True, exist_ok=True)
@@ -89,7 +85,7 @@ def serve(
 @app.command()
 def migrate() -> None:
     """Bring the catalog and every collection to the newest schema, and convert the embedded model."""
-    with _services() as services:
+    with open_services() as services:
         count = 0
         for collection in services.collections.every():
             with services.opened.get(collection.id):
@@ -107,8 +103,8 @@ def key(
     expires_at: Annotated[datetime | None, typer.Option(help="When it ends (UTC)")] = None,
 ) -> None:
     """Make a key; its secret is printed once."""
-    with _services() as services:
-        ids = [_collection(services, wanted).id for wanted in collection]
+    with open_services() as services:
+        ids = [find_collection(services, wanted).id for wanted in collection]
         ends = expires_at.replace(tzinfo=UTC) if expires_at else None
         made, secret = services.api_keys.create(
             name, collection_ids=ids, role=role, filter=None, expires_at=ends, requests_per_minute=None
@@ -125,7 +121,7 @@ def ingest(
     watch: Annotated[bool, typer.Option("--watch", help="Go on, and take each change as it comes")] = False,
 ) -> None:
     """Ingest files and folders, recursively; unchanged files cost nothing."""
-    with _services() as services:
+    with open_services() as services:
         folder = FolderIngest(services.ingestion, services.jobs, _find_or_create(services, collection), sync=sync)
         with Worker(services, warms_up=False).running():
             for _ in _changes(paths) if watch else [None]:
@@ -148,7 +144,7 @@ def _ingest_folder(folder: FolderIngest, paths: Sequence[Path], max_bytes: int) 
     found = scan(paths, max_bytes=max_bytes)
     for skipped in found.skipped:
         errors.print(f"[yellow]skipped[/] {escape(str(skipped.file))}: {escape(skipped.reason)}")
-    outcome = folder.run(found, _Bar())
+    outcome = folder.run(found, IngestProgress())
     for failure in outcome.failures:
         errors.print(f"[red]failed[/] {escape(failure.path)}: {failure.code}: {escape(failure.detail)}")
     counts = ", ".join(f"{count} {name}" for name, count in sorted(outcome.counts.items()))
@@ -164,12 +160,13 @@ def search(
     mode: Annotated[SearchMode | None, typer.Option(help="Which legs search")] = None,
 ) -> None:
     """Find the passages that answer a query."""
-    with _services() as services:
-        wanted = _collection(services, collection)
+    with open_services() as services:
+        wanted = find_collection(services, collection)
         given = {"top_k": top_k, "mode": None if mode is None else mode.value}
         plan = _plan(services, wanted, query, **given)
         with services.opened.get(wanted.id) as opened:
-            result = run_search(opened, _embedder(services, wanted), wanted.name, plan)
+            embedder = _embedder(services, wanted) if "dense" in plan.legs else None
+            result = run_search(opened, embedder, wanted.name, plan)
         # Folded, since the default cuts what has no spaces to wrap at, which is all Chinese.
         folded = [Column(name, overflow="fold") for name in ("document", "passage")]
         table = Table("#", "score", *folded, show_lines=True)
@@ -188,8 +185,8 @@ def ask(
     as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON")] = False,
 ) -> None:
     """Answer a question with citations."""
-    with _services() as services:
-        wanted = _collection(services, collection)
+    with open_services() as services:
+        wanted = find_collection(services, collection)
         embedder = _embedder(services, wanted)
         with services.opened.get(wanted.id) as opened:
 
@@ -221,8 +218,8 @@ def ask(
 @app.command()
 def verify(collection: CollectionOption) -> None:
     """Compare a collection's store, index and originals."""
-    with _services() as services:
-        with services.opened.get(_collection(services, collection).id) as opened:
+    with open_services() as services:
+        with services.opened.get(find_collection(services, collection).id) as opened:
             differences = find_differences(services.ingestion, opened)
         for difference in differences:
             console.print(escape(json.dumps(difference, ensure_ascii=False)))
@@ -237,46 +234,11 @@ def openapi() -> None:
     sys.stdout.write(json.dumps(openapi_document(), ensure_ascii=False, indent=2) + "\n")
 
 
-@contextmanager
-def _told_errors() -> Iterator[None]:
-    try:
-        yield
-    except FootnoteError as error:
-        errors.print(f"[red]{error.code}[/]: {escape(error.detail)}")
-        if error.hint:
-            errors.print(f"hint: {escape(error.hint)}")
-        raise typer.Exit(2) from None
-    except OSError as error:
-        errors.print(f"[red]storage_unavailable[/]: {escape(str(error))}")
-        errors.print("hint: FOOTNOTE_DATA must name a folder that can be written")
-        raise typer.Exit(2) from None
-
-
-@contextmanager
-def _services() -> Iterator[Services]:
-    with _told_errors():
-        settings = load_settings()
-        configure_logging("warning" if settings.log_level == "info" else settings.log_level, settings.log_format)
-        services = build_services(settings)
-        try:
-            yield services
-        finally:
-            services.close()
-
-
 def _show_new_admin_key(settings: Settings) -> None:
     secret, is_new = admin_key(settings)
     if is_new:
         errors.print(f"Admin key, shown this once and kept in {settings.data / 'admin.key'}:")
         errors.print(f"  {secret}", highlight=False)
-
-
-def _collection(services: Services, name: str) -> Collection:
-    collection = services.collections.get(name)
-    if collection is None:
-        names = ", ".join(found.name for found in services.collections.every()) or "none yet"
-        raise NotFound(f"there is no collection {name!r}", hint=f"there are: {names}")
-    return collection
 
 
 def _find_or_create(services: Services, name: str) -> Collection:
@@ -311,24 +273,7 @@ def _tell_warnings(warnings: Sequence[Notice]) -> None:
         errors.print(f"[yellow]{warning.code}[/]: {escape(warning.detail)}")
 
 
-class _Bar:
-    """Show how many files are done."""
-
-    def __init__(self) -> None:
-        self._progress = Progress(
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=errors
-        )
-        self._task = self._progress.add_task("ingesting")
-
-    def __enter__(self) -> Self:
-        self._progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
-
-    def __call__(self, done: int, total: int) -> None:
-        self._progress.update(self._task, completed=done, total=total)
+cli_data.register(app)
 
 
 def main() -> None:

@@ -14,6 +14,7 @@ from app.catalog.turn import Turn
 from app.errors import StoreBusy
 from app.stores.driver import failure_name, sqlite_driver, storage_failure
 from app.stores.migration import migrate, needs_migration
+from app.stores.snapshot import copy_database
 
 BUSY_SECONDS = 15.0
 
@@ -42,6 +43,13 @@ class Database:
                     return
             with self.write() as connection:
                 migrate(connection, "catalog")
+
+    def copy(self, target: Path) -> None:
+        """Write the database as it is at one moment to a new file, while others write."""
+        with self.read() as connection:
+            # Only the first read fixes the moment.
+            connection.exec_driver_sql("SELECT count(*) FROM sqlite_master")
+            copy_database(connection.connection.driver_connection, target)
 
     def close(self) -> None:
         """Close every connection that is not in use."""

@@ -42,6 +42,11 @@ class ProcessOwner:
                 _is_held(path)
 
 
+def living_owners(folder: Path) -> list[str]:
+    """Return the ids that processes hold in a folder; none where there is no folder."""
+    return [path.name.removesuffix(_SUFFIX) for path in folder.glob(f"*{_SUFFIX}") if _is_held(path)]
+
+
 def _hold_new(path: Path) -> int:
     while True:
         descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)

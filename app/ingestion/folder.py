@@ -3,14 +3,14 @@
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from app.catalog.collections import Collection
-from app.catalog.job import Job
+from app.catalog.job import Job, JobState
 from app.catalog.jobs import Jobs
 from app.domain import And, Condition, Document, Filter, Operator
 from app.errors import FootnoteError, NotFound
@@ -23,6 +23,9 @@ SOURCE_FIELD = "source"
 """Metadata fields of every document that comes from a folder: where in it, and which folder."""
 
 PAGE = 200
+
+SHOW_SECONDS = 0.25
+"""Longest time without a look at how far the files are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +148,22 @@ def _why_skipped(found: FoundFile, max_bytes: int) -> str | None:
     return None
 
 
-class Progress(AbstractContextManager[Any], Protocol):
-    """Hear how many files of how many are done."""
+@dataclass(frozen=True, slots=True)
+class FileInWork:
+    """A file whose job runs, and how much of the job's present stage is done."""
 
-    def __call__(self, done: int, total: int) -> None:
+    path: str
+    job_id: str
+    stage: str | None
+    done: int
+    total: int | None
+    unit: str | None
+
+
+class Progress(AbstractContextManager[Any], Protocol):
+    """Hear how many files of how many are done, and which are in work."""
+
+    def __call__(self, done: int, total: int, in_work: Sequence[FileInWork] = ()) -> None:
         """Take note."""
         ...
 
@@ -183,18 +198,19 @@ class FolderIngest:
     def run(self, found: Scan, progress: Progress) -> FolderOutcome:
         """Do it and return what became of the files; a failed file stops no other."""
         outcome = FolderOutcome()
-        waiting: list[tuple[FoundFile, Job]] = []
+        waiting: dict[str, FoundFile] = {}
+        total = len(found.files)
         with progress:
-            for number, file in enumerate(found.files):
+            for taken, file in enumerate(found.files, 1):
                 job = self._submit(file, outcome)
                 if job is not None:
-                    waiting.append((file, job))
+                    waiting[job.id] = file
+                progress(taken - len(waiting), total)
                 while len(waiting) >= self.in_flight:
-                    self._settle(*waiting.pop(0), outcome)
-                progress(number + 1 - len(waiting), len(found.files))
-            for left, (file, job) in zip(range(len(waiting) - 1, -1, -1), waiting, strict=True):
-                self._settle(file, job, outcome)
-                progress(len(found.files) - left, len(found.files))
+                    progress(taken - len(waiting), total, self._settle(waiting, outcome))
+            while waiting:
+                in_work = self._settle(waiting, outcome)
+                progress(total - len(waiting), total, in_work)
             if self.sync:
                 outcome.counts["deleted"] += self._delete_missing(found)
         outcome.counts = Counter({name: count for name, count in outcome.counts.items() if count})
@@ -221,9 +237,22 @@ class FolderIngest:
             outcome.counts[submitted.outcome] += 1
         return submitted.job
 
-    def _settle(self, file: FoundFile, job: Job, outcome: FolderOutcome) -> None:
-        while not job.is_finished:
-            job = self.jobs.wait(job.id, timeout=60)
+    def _settle(self, waiting: dict[str, FoundFile], outcome: FolderOutcome) -> list[FileInWork]:
+        """Wait a moment for the oldest job, count the jobs that have ended and return those that run."""
+        self.jobs.wait(next(iter(waiting)), timeout=SHOW_SECONDS)
+        jobs = self.jobs.several(waiting)
+        for job in jobs:
+            if job.is_finished:
+                self._count(waiting.pop(job.id), job, outcome)
+        return [
+            FileInWork(
+                waiting[job.id].path, job.id, job.stage, job.progress.done, job.progress.total, job.progress.unit
+            )
+            for job in jobs
+            if job.state is JobState.RUNNING
+        ]
+
+    def _count(self, file: FoundFile, job: Job, outcome: FolderOutcome) -> None:
         if job.result is not None:
             outcome.counts[job.result["outcome"]] += 1
         else:
