@@ -16,7 +16,7 @@ from app.inference.port import Embedder
 from app.ingestion.group import join_sentences
 from app.ingestion.ingest import Ingestion
 from app.ingestion.port import Prepared, PrepareRequest
-from app.ingestion.submission import normalisation_options
+from app.ingestion.submission import context_options, normalisation_options
 from app.ingestion.work import load_limits
 
 MOST_SENTENCES = 2000
@@ -114,6 +114,10 @@ def _preview(
         return embedder.embed_passages([sentence.text for sentence in sentences])
 
     if collection is not None:
-        request = replace(request, normalisation=normalisation_options(collection))
+        request = replace(
+            request,
+            normalisation=normalisation_options(collection),
+            contexts=context_options(collection, ingestion.settings),
+        )
     prepared = join_sentences(ingestion.parsers.prepare(request), request, embed)
     return Preview(prepared, embedded)
