@@ -36,7 +36,7 @@ class SourceStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A URL and the one document that comes from it.
+    """A URL and the one document that comes from it, made with this title, metadata and chunking.
 
     `content_hash` is of the bytes that `etag` and `last_modified` speak of. `fetched_at` is the last success,
     `changed_at` the last that brought other bytes, `next_at` when it is fetched again, if ever.
@@ -46,7 +46,9 @@ class Source:
     collection_id: str
     url: str
     document_id: str
+    title: str | None
     metadata: dict[str, Any]
+    chunking: dict[str, Any] | None
     refresh_seconds: int | None
     etag: str | None
     last_modified: str | None
@@ -78,7 +80,9 @@ class Sources:
         document_id: str,
         url: str,
         *,
+        title: str | None = None,
         metadata: dict[str, Any],
+        chunking: dict[str, Any] | None = None,
         refresh_seconds: int | None,
     ) -> Source:
         """Make the document come from the URL, instead of another if it did; raises `NotFound` for no collection.
@@ -87,7 +91,9 @@ class Sources:
         """
         now = self._clock()
         values = {
+            "title": title,
             "metadata": metadata,
+            "chunking": chunking,
             "refresh_seconds": refresh_seconds,
             "status": SourceStatus.PENDING,
             "next_at": None if refresh_seconds is None else now + timedelta(seconds=refresh_seconds),

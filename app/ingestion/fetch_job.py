@@ -188,6 +188,7 @@ def _payload(task: _Task, document: Document | None, fetched: Fetched, original:
         title=extraction.get("given_title") if is_refresh else task.order.title,
         metadata=_refreshed_metadata(task, before, fetched) if before and is_refresh else _metadata(task, fetched),
         expires_at=before.expires_at if before and is_refresh else None,
+        chunking=before.chunking if before and is_refresh else task.order.chunking,
     )
     fingerprint = settings_hash(task.collection, submission)
     if before and is_refresh and original.sha256 == before.content_hash:

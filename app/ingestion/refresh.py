@@ -36,16 +36,18 @@ class FetchRequest:
     document_id: str | None = None
     title: str | None = None
     metadata: Metadata = field(default_factory=dict)
+    chunking: dict[str, Any] | None = None
     refresh_seconds: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class FetchOrder:
-    """What a fetch job was asked for. A refresh keeps the title and metadata that the document has by now."""
+    """What a fetch job was asked for. A refresh keeps what the document was given besides its content by now."""
 
     url: str
     title: str | None
     metadata: dict[str, Any]
+    chunking: dict[str, Any] | None
     is_refresh: bool
 
 
@@ -74,7 +76,7 @@ def accept_fetch(ingestion: Ingestion, collection: Collection, request: FetchReq
     """
     url = fetcher_of(ingestion).checked(request.url)
     document_id = request.document_id or id_of_url(url)
-    order = FetchOrder(url, request.title, dict(request.metadata), is_refresh=False)
+    order = FetchOrder(url, request.title, dict(request.metadata), request.chunking, is_refresh=False)
     with ingestion.opened.get(collection.id) as opened:
         is_new = opened.store.document(document_id) is None
         register_fetch(opened.store, document_id, order)
@@ -83,7 +85,9 @@ def accept_fetch(ingestion: Ingestion, collection: Collection, request: FetchReq
                 collection.id,
                 document_id,
                 url,
+                title=order.title,
                 metadata=order.metadata,
+                chunking=order.chunking,
                 refresh_seconds=request.refresh_seconds,
             )
             job = _enqueue(ingestion, collection, document_id, order)
@@ -115,7 +119,7 @@ def queue_refresh(ingestion: Ingestion, collection: Collection, source: Source) 
     for job in ingestion.jobs.unfinished(collection.id, source.document_id):
         if job.kind == FETCH:
             return job
-    order = FetchOrder(source.url, None, source.metadata, is_refresh=True)
+    order = FetchOrder(source.url, source.title, source.metadata, source.chunking, is_refresh=True)
     return _enqueue(ingestion, collection, source.document_id, order)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from app.errors import Conflict, NotFound, QueueFull, UrlBlocked
+from app.ingestion.chunkers.options import completed_chunking
 from app.ingestion.refresh import id_of_url, queue_refresh, refresh_due
 from app.worker import Worker
 
@@ -43,6 +44,20 @@ def test_a_cancelled_fetch_leaves_no_document(idle: Any) -> None:
     with Worker(idle.services, warms_up=False).running():
         assert idle.ended(job).state == "cancelled"
     assert idle.document is None
+
+
+def test_a_source_that_never_came_is_made_as_it_was_wanted_when_it_comes(stage: Any) -> None:
+    chunking = completed_chunking({"strategy": "fixed", "size": 5})
+    assert stage.failure(stage.fetch(title="Leave", metadata={"team": "hr"}, chunking=chunking)) == "url_not_found"
+    stage.page("alpha beta")
+    stage.outcome(stage.refresh())
+    document = stage.document
+    assert document is not None
+    assert (document.title, document.chunking, document.chunk_count) == ("Leave", chunking, 2)
+    assert document.metadata == {"team": "hr", "url": stage.url}
+    stage.page("gamma delta")
+    stage.outcome(stage.refresh())
+    assert stage.document.chunking == chunking
 
 
 def test_a_deleted_document_does_not_come_back(stage: Any) -> None:

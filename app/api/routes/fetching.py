@@ -6,6 +6,7 @@ from fastapi import APIRouter, Request, Response
 
 from app.api.declared import accepted, keyed
 from app.api.dependencies import Access, IngestAccess
+from app.api.document_chunking import own_chunking
 from app.api.document_rules import check_document_id, check_metadata
 from app.api.idempotency import IdempotencyKey, answered_once
 from app.api.schemas.documents import SubmittedReply
@@ -50,5 +51,6 @@ def fetched(access: Access, body: FetchBody, pointer: str) -> Submitted:
     document_id = check_document_id(body.id or id_of_url(url), f"{pointer}/id")
     check_metadata(body.metadata, access.services.settings, f"{pointer}/metadata")
     refuse_hidden_document(access, document_id)
-    wanted = FetchRequest(url, document_id, body.title, body.metadata, body.refresh_seconds)
+    chunking = own_chunking(access, body.chunking, f"{pointer}/chunking")
+    wanted = FetchRequest(url, document_id, body.title, body.metadata, chunking, body.refresh_seconds)
     return accept_fetch(ingestion, access.collection, wanted)

@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
+from app.api.schemas.chunking import ChunkingSettings
 from app.api.schemas.documents import Title
 from app.api.schemas.strict import JsonObject, Request
 
@@ -36,4 +37,7 @@ class FetchBody(Request):
     ] = None
     title: Title | None = None
     metadata: JsonObject = Field(default_factory=dict, description="Kept with the document, beside its `url`")
+    chunking: Annotated[ChunkingSettings | None, Field(description="Of this document; the collection's by default")] = (
+        None
+    )
     refresh_seconds: RefreshSeconds = None

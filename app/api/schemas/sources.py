@@ -16,7 +16,9 @@ _SOURCE: dict[str, Any] = {
     "id": "src_9c1f0b7a2d3e4f5061728394",
     "url": FETCH_EXAMPLE["url"],
     "document_id": "leave-2026",
+    "title": None,
     "metadata": {"team": "hr"},
+    "chunking": None,
     "refresh_seconds": 86_400,
     "status": "ok",
     "error": None,
@@ -44,7 +46,9 @@ class SourceReply(Reply):
     id: str
     url: str
     document_id: str
+    title: str | None
     metadata: dict[str, Any]
+    chunking: dict[str, Any] | None = Field(description="Of its document; the collection's by default")
     refresh_seconds: int | None
     status: SourceStatus = Field(description="`gone` is a 404 or 410; the document stays")
     error: Problem | None

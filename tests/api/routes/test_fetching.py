@@ -90,6 +90,7 @@ def test_a_name_or_a_redirect_that_leads_inside_is_422_of_the_job(web: TestClien
         ({"url": "http://site.example/", "metadata": {"$x": 1}}, "/metadata/$x"),
         ({"url": "http://site.example/", "refresh_seconds": 59}, "/refresh_seconds"),
         ({"url": "http://site.example/", "refresh": 60}, "/refresh"),
+        ({"url": "http://site.example/", "chunking": {"size": 5, "overlap": 5}}, "/chunking/overlap"),
     ],
 )
 def test_what_is_wrong_is_pointed_at(web: TestClient, body: dict[str, Any], pointer: str) -> None:
