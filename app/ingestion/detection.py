@@ -53,7 +53,7 @@ _MAGIC = (
 )
 _PICTURES = (
     (re.compile(rb"\x89PNG\r\n\x1a\n"), PNG),
-    (re.compile(rb"\xff\xd8\xff"), JPEG),
+    (re.compile(rb"\xff\xd8\xff[\xc0-\xfe]"), JPEG),
     (re.compile(rb"II\*\0|MM\0\*"), TIFF),
     (re.compile(rb"RIFF.{4}WEBP", re.S), WEBP),
     (re.compile(rb"BM.{4}\0{4}.{4}[\x0c\x28\x34\x38\x40\x6c\x7c]\0{3}", re.S), BMP),
@@ -137,6 +137,9 @@ def _by_content(path: Path, head: bytes, extension: str, claimed: str | None) ->
     start = head.lstrip(b"\xef\xbb\xbf \t\r\n\0")
     if start.startswith(b"%PDF-") or (claimed == PDF and b"%PDF-" in head[:1024]):
         return PDF
+    picture = next((media_type for mark, media_type in _PICTURES if mark.match(head)), None)
+    if picture:
+        return picture
     if head.startswith(_OLE):
         return _ole(path, claimed)
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
@@ -144,9 +147,6 @@ def _by_content(path: Path, head: bytes, extension: str, claimed: str | None) ->
     if start.startswith(b"{\\rtf"):
         return RTF
     if _is_binary(head, None):
-        picture = next((media_type for mark, media_type in _PICTURES if mark.match(head)), None)
-        if picture:
-            return picture
         _refuse_by_magic(head)
     if _is_binary(head, claimed):
         if claimed in CONTAINERS:
