@@ -55,10 +55,11 @@ def found(services: Services, name: str) -> list[tuple[str, str, float]]:
     return [(passage.chunk_id, passage.text, passage.score) for passage in result.passages]
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data folder with two collections and a key."""
-    with opened(tmp_path / "data") as services:
+    folder = tmp_path_factory.mktemp("backup") / "data"
+    with opened(folder) as services:
         first, second = made(services, "first"), made(services, "second")
         with Worker(services, warms_up=False).running():
             for number in range(5):
@@ -67,7 +68,13 @@ def data(tmp_path: Path) -> Path:
         services.api_keys.create(
             "k", collection_ids=[first.id], role=Role.ASK, filter=None, expires_at=None, requests_per_minute=None
         )
-    return tmp_path / "data"
+    return folder
+
+
+@pytest.fixture
+def data(made_once: Path, tmp_path: Path) -> Path:
+    """A folder of its own with the same."""
+    return shutil.copytree(made_once, tmp_path / "data")
 
 
 @pytest.fixture
