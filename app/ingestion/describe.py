@@ -47,8 +47,8 @@ def describe(
 
 
 def is_incomplete(extraction: Extraction) -> bool:
-    """Return whether something is missing that a model should have written."""
-    return any(notice.code == UNAVAILABLE for notice in extraction.warnings)
+    """Return whether something is missing that a model may write when it is asked another time."""
+    return any(notice.code == UNAVAILABLE and notice.extra["may_pass"] for notice in extraction.warnings)
 
 
 def _described(chunk: Chunk, contexts: Mapping[bytes, str], count_tokens: CountTokens, window_tokens: int) -> Chunk:

@@ -28,6 +28,7 @@ from app.ingestion.submission import (
     Submission,
     Submitted,
     etag_of,
+    is_made_by,
     merge_patch,
     register,
     settings_hash,
@@ -106,9 +107,10 @@ class Ingestion:
             precondition.check(submission.document_id, existing)
             duplicates = _duplicates(store, submission)
             if existing and existing.version and not self._in_work(collection, submission.document_id):
-                same_content = (
-                    existing.content_hash == submission.original.sha256
-                    and store.settings_hash(submission.document_id) == fingerprint
+                same_content = existing.content_hash == submission.original.sha256 and is_made_by(
+                    store.settings_hash(submission.document_id),
+                    fingerprint,
+                    has_language_model=self.language_model is not None,
                 )
                 if same_content and existing.etag == etag:
                     return Submitted(existing, "unchanged", duplicate_of=duplicates)

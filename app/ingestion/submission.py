@@ -19,6 +19,9 @@ from app.stores.port import CollectionStore
 PIPELINE_VERSION = 2
 """Raised when loaders, chunkers or contexts change what they make of equal bytes."""
 
+INCOMPLETE = "-incomplete"
+"""Ends the stored settings hash of a version without something that a language model may yet write for it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Submission:
@@ -180,6 +183,11 @@ def settings_hash(collection: Collection, submission: Submission) -> str:
             "title": submission.title,
         }
     )
+
+
+def is_made_by(stored: str | None, settings: str, *, has_language_model: bool) -> bool:
+    """Return whether a version's stored hash is that of the settings, with nothing missing that could be made now."""
+    return stored == settings or (stored == settings + INCOMPLETE and not has_language_model)
 
 
 def etag_of(content_hash: str, settings: str, metadata: Metadata, expires_at: datetime | None) -> str:

@@ -29,10 +29,12 @@ from app.ingestion.ingest import Ingestion
 from app.ingestion.port import JobReport, LoadLimits, Prepared, PrepareRequest
 from app.ingestion.quotas import Quotas
 from app.ingestion.submission import (
+    INCOMPLETE,
     JobPayload,
     chunking_of,
     chunking_options,
     context_options,
+    is_made_by,
     normalisation_options,
     register,
 )
@@ -104,7 +106,11 @@ def _registration(task: _Task) -> int:
 def _work(task: _Task, job: Job, registration: int) -> dict[str, Any]:
     before = task.store.document(task.document_id)
     is_written = before is not None and before.version > 0 and before.etag == task.payload.etag
-    is_written = is_written and task.store.settings_hash(task.document_id) == task.payload.settings_hash
+    is_written = is_written and is_made_by(
+        task.store.settings_hash(task.document_id),
+        task.payload.settings_hash,
+        has_language_model=task.ingestion.language_model is not None,
+    )
     if before and is_written and not attachments.missing(before, task.store):
         # Either it was sent twice, or an earlier attempt died between its commit and its end.
         first_time = "created" if before.version == 1 else "updated"
@@ -281,7 +287,7 @@ def _version(
         filename=payload.filename,
         content_hash=payload.original,
         # What is less than its settings want is made again when it is sent again.
-        settings_hash=payload.settings_hash + ("-incomplete" if is_incomplete(extraction) else ""),
+        settings_hash=payload.settings_hash + (INCOMPLETE if is_incomplete(extraction) else ""),
         chunking=payload.chunking,
         text=extraction.text,
         pages=extraction.pages,

@@ -54,6 +54,7 @@ class _Asking:
         self.contexts = dict(known)
         self.cost = {"written": 0, "reused": reused, "prompt_tokens": 0, "completion_tokens": 0}
         self.failure = ""
+        self.may_pass = False
         self.has_given_up = False
         self._rejected = 0
         self._store, self._report = store, report
@@ -71,10 +72,8 @@ class _Asking:
         else:
             self.failure = answer.detail
             self._rejected += 1
-            self.has_given_up = (
-                isinstance(answer, LanguageModelUnavailable | UpstreamAuthentication)
-                or self._rejected > self.cost["written"] + MOST_REJECTIONS
-            )
+            self.may_pass = self.may_pass or isinstance(answer, LanguageModelUnavailable | UpstreamAuthentication)
+            self.has_given_up = self.may_pass or self._rejected > self.cost["written"] + MOST_REJECTIONS
         self.tell()
 
     def tell(self) -> None:
@@ -109,7 +108,9 @@ def write_contexts(
     if not left:
         return WrittenContexts(asking.contexts, cost)
     detail = f"{left} of {len(by_hash)} chunks have title and headings only as their context: {asking.failure}"
-    return WrittenContexts(asking.contexts, cost, (Notice(UNAVAILABLE, detail, {"chunks": left}),))
+    return WrittenContexts(
+        asking.contexts, cost, (Notice(UNAVAILABLE, detail, {"chunks": left, "may_pass": asking.may_pass}),)
+    )
 
 
 def with_written_context(chunk: Chunk, written: str, count_tokens: CountTokens, window_tokens: int) -> Chunk:
@@ -132,7 +133,7 @@ def with_written_context(chunk: Chunk, written: str, count_tokens: CountTokens, 
 def _ask_for(missing: Sequence[_Asked], text: str, title: str, writer: ContextWriter, asking: _Asking) -> None:
     model = writer.model
     if model is None:
-        asking.failure = "no language model is configured"
+        asking.failure, asking.may_pass = "no language model is configured", True
         return
     windows = document_windows(
         text,

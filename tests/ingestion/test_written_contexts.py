@@ -159,7 +159,7 @@ def test_a_model_that_fails_is_not_asked_again_and_what_it_wrote_stays() -> None
     assert len(written.contexts) == 4
     assert len(model.asked) <= 4 + 3
     (warning,) = written.warnings
-    assert (warning.code, warning.extra) == ("contextualizer_unavailable", {"chunks": 6})
+    assert (warning.code, warning.extra) == ("contextualizer_unavailable", {"chunks": 6, "may_pass": True})
     assert "answered 503" in warning.detail
 
 
@@ -175,7 +175,7 @@ def test_an_answer_of_no_use_costs_its_own_chunk_only() -> None:
     written = write(model, Store())
     assert text_hash(TEXTS[5]) not in written.contexts
     assert len(written.contexts) == 9
-    assert written.warnings[0].extra == {"chunks": 1}
+    assert written.warnings[0].extra == {"chunks": 1, "may_pass": False}
 
 
 def test_a_model_without_one_useful_answer_is_given_up() -> None:
@@ -188,7 +188,7 @@ def test_a_model_without_one_useful_answer_is_given_up() -> None:
 def test_without_a_usable_model_headings_stand_alone(model: Model | None) -> None:
     written = write(model, Store())
     assert written.contexts == {}
-    assert written.warnings[0].extra == {"chunks": 10}
+    assert written.warnings[0].extra == {"chunks": 10, "may_pass": model is None}
     assert model is None or model.asked == []
 
 

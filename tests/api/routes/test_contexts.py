@@ -40,6 +40,11 @@ def result_of(client: TestClient, document_id: str = "d") -> Any:
     return jobs[0]
 
 
+def prompt_tokens(client: TestClient) -> int:
+    found = re.search(r"^footnote_contextualizer_prompt_tokens_total (\d+)$", client.get("/metrics").text, re.MULTILINE)
+    return int(found[1]) if found else 0
+
+
 @pytest.fixture
 def described(started: Callable[..., TestClient], model_server: Any) -> TestClient:
     """A service whose language model says of each passage that it is about the number in it."""
@@ -57,6 +62,7 @@ def test_what_the_model_writes_is_found_and_the_clean_text_is_returned(
     described: TestClient, model_server: Any
 ) -> None:
     assert make(described, "c", contextualizer="llm")["warnings"] == []
+    counted = prompt_tokens(described)
     document = send(described, "c", TEXT)
 
     hits = find(described, "c", "depot1", mode="keyword")
@@ -76,7 +82,7 @@ def test_what_the_model_writes_is_found_and_the_clean_text_is_returned(
     prefixes = {sent.body["messages"][0]["content"] for sent in model_server.sent}
     assert len(prefixes) == 1
     assert TEXT in prefixes.pop()
-    assert "footnote_contextualizer_prompt_tokens_total 21" in described.get("/metrics").text
+    assert prompt_tokens(described) - counted == 21
 
 
 def test_an_edit_of_one_part_asks_for_that_part_only(described: TestClient, model_server: Any) -> None:
@@ -128,6 +134,7 @@ def test_without_a_model_the_setting_itself_is_answered_with_a_warning(admin: Te
     assert [warning["code"] for warning in changed["warnings"]] == ["contextualizer_unavailable"]
     document = send(admin, collection, TEXT)
     assert [warning["code"] for warning in document["warnings"]] == ["contextualizer_unavailable"]
+    assert send(admin, collection, TEXT)["outcome"] == "unchanged"
 
 
 def test_with_the_contextualizer_none_titles_are_not_indexed_with_chunks(admin: TestClient, collection: str) -> None:
