@@ -13,6 +13,7 @@ from app.ingestion.loaders.sheets import Cell, Filled, Row
 from app.ingestion.loaders.xlsx_values import Shown, number
 
 _MERGED = re.compile(rb'<(?:\w+:)?mergeCell\s[^>]*?ref="([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})"')
+_COLUMN = re.compile(r"[A-Z]{1,3}")
 _LONGEST_TAG = 300
 _BLOCK_BYTES = 1 << 20
 _WIDEST_MERGE = 256
@@ -67,7 +68,7 @@ class Worksheet:
                 last = 0
                 for match in _MERGED.finditer(data):
                     first_column, first_row, last_column, last_row = match.groups()
-                    columns = column_of(first_column.decode()), column_of(last_column.decode())
+                    columns = column_of(first_column.decode()) or 0, column_of(last_column.decode()) or 0
                     found.append(Merge(int(first_row), int(last_row), *columns))
                     last = match.end()
                 before = data[max(last, len(data) - _LONGEST_TAG) :]
@@ -76,8 +77,8 @@ class Worksheet:
     def _cells(self, row: etree._Element) -> Iterator[tuple[int, Cell]]:
         place = -1
         for element in row.iterchildren("{*}c"):
-            reference = element.get("r")
-            place = column_of(reference.rstrip("0123456789")) if reference else place + 1
+            named = column_of(element.get("r", "").rstrip("0123456789"))
+            place = place + 1 if named is None else named
             cell = self._cell(element)
             if cell is not None and cell.text:
                 yield place, cell
@@ -158,10 +159,12 @@ def string(element: etree._Element) -> str:
 
 
 @lru_cache(maxsize=1024)
-def column_of(name: str) -> int:
-    """Return the place of a column from 0 by its letters."""
+def column_of(name: str) -> int | None:
+    """Return the place of a column from 0 by its letters, `None` where they are none."""
+    if not _COLUMN.fullmatch(name):
+        return None
     place = 0
-    for letter in name[:3]:
+    for letter in name:
         place = place * 26 + ord(letter) - ord("A") + 1
     return place - 1
 

@@ -276,6 +276,13 @@ def test_cells_stand_where_they_say(lines) -> None:
     assert lines(f'<row r="1">{head}</row>', '<row r="2"><c r="AB2"><v>7</v></c></row>') == ["b: 7"]
 
 
+@pytest.mark.parametrize("reference", ["NaN", "1e400", "-5", "²", "ABCD1", "", "a1"])
+def test_a_cell_that_does_not_say_where_it_stands_follows_the_one_before(lines, reference: str) -> None:
+    rows = [row("a", "b", "c"), f'<row>{cell(1)}<c r="{reference}"><v>2</v></c>{cell(3)}</row>']
+
+    assert lines(*rows) == ["a: 1; b: 2; c: 3"]
+
+
 def test_formulas_without_a_stored_value_are_told(load) -> None:
     data = workbook({"Data": sheet(row("a", "b"), row(1, "<c><f>A2*2</f></c>"))})
 
