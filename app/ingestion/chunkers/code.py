@@ -10,6 +10,7 @@ from app.domain import Chunk, ChunkingOptions, Extraction
 from app.ingestion.chunkers.limits import ChunkLimits, chunk_limits
 from app.ingestion.chunkers.pieces import Piece, overlapping, to_chunks, trim
 from app.ingestion.chunkers.recursive import cut, is_tiny
+from app.ingestion.chunkers.sections import path_of, sections
 from app.ingestion.port import CountTokens
 
 GRAMMARS: Mapping[str, tuple[str, str]] = {
@@ -48,7 +49,11 @@ def chunk_code(
         pieces = _by_grammar(text, language, narrow)
     else:
         pieces = cut(text, 0, len(text), narrow)
-    return to_chunks(extraction, ((piece, ()) for piece in overlapping(text, pieces, limits)))
+    found = list(sections(text, extraction.headings))
+    return to_chunks(
+        extraction,
+        ((piece, path_of(found, piece.start, piece.end)) for piece in overlapping(text, pieces, limits)),
+    )
 
 
 def _by_grammar(text: str, language: str, limits: ChunkLimits) -> Iterator[Piece]:

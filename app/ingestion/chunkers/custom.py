@@ -7,7 +7,7 @@ from app.domain import Chunk, ChunkingOptions, Extraction
 from app.errors import FieldError, InvalidRequest
 from app.ingestion.chunkers.limits import ChunkLimits, chunk_limits
 from app.ingestion.chunkers.pieces import Piece, to_chunks
-from app.ingestion.chunkers.sections import sections
+from app.ingestion.chunkers.sections import path_of, sections
 from app.ingestion.loaders.canonical import canonical
 from app.ingestion.port import CountTokens
 
@@ -28,17 +28,14 @@ def _placed(
     extraction: Extraction, options: ChunkingOptions, limits: ChunkLimits, window_tokens: int
 ) -> Iterator[tuple[Piece, tuple[str, ...]]]:
     text = extraction.text
-    ruling = sections(text, extraction.headings)
-    section = next(ruling, None)
+    found = list(sections(text, extraction.headings))
     covered = 0
     for place, asked in enumerate(options.chunks):
         start, end = _place(text, asked, covered, place)
         tokens = limits.tokens_of(text[start:end])
         if tokens + limits.control_tokens > window_tokens:
             refuse(place, "", "too_large", f"has {tokens} tokens; the model reads {window_tokens}")
-        while section is not None and section.end <= start:
-            section = next(ruling, None)
-        yield Piece(start, end, tokens, _context(asked)), section.heading_path if section else ()
+        yield Piece(start, end, tokens, _context(asked)), path_of(found, start, end)
         covered = end
 
 

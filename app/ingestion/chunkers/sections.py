@@ -1,8 +1,11 @@
 """Find what each heading rules."""
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
+from operator import attrgetter
 
 from app.domain import Heading
 
@@ -35,6 +38,15 @@ def sections(text: str, headings: Sequence[Heading]) -> Iterator[Section]:
             continue
         yield Section(tuple(each.title for each in path), start, end)
         start = end
+
+
+def path_of(found: Sequence[Section], start: int, end: int) -> tuple[str, ...]:
+    """Return the headings that rule all of `[start, end)`; `found` are the text's sections, in order."""
+    first = max(0, bisect_right(found, start, key=attrgetter("start")) - 1)
+    last = max(first, bisect_left(found, end, key=attrgetter("start")) - 1)
+    paths = [section.heading_path for section in found[first : last + 1]]
+    shared = takewhile(lambda titles: len(set(titles)) == 1, zip(*paths, strict=False))
+    return tuple(titles[0] for titles in shared)
 
 
 def _stands_alone(text: str, heading: Heading, end: int) -> bool:

@@ -7,7 +7,7 @@ from app.domain import Chunk, ChunkingOptions, Extraction
 from app.ingestion.chunkers.limits import ChunkLimits, chunk_limits
 from app.ingestion.chunkers.pieces import Piece, to_chunks, trim
 from app.ingestion.chunkers.recursive import cut
-from app.ingestion.chunkers.sections import sections
+from app.ingestion.chunkers.sections import path_of, sections
 from app.ingestion.port import CountTokens
 
 # After a full stop and its closing marks there is white space; after one of a script without spaces nothing need be.
@@ -25,17 +25,16 @@ def chunk_by_sentences(
     To compare sentences takes a model, which the process that parses does not have.
     """
     limits = chunk_limits(options, count_tokens, window_tokens)
-    text = extraction.text
+    text, found = extraction.text, list(sections(extraction.text, extraction.headings))
     start, end = trim(text, 0, len(text))
     tokens = limits.measure(text[start:end])
     if start < end and tokens is not None:
-        path = next(iter(sections(text, extraction.headings))).heading_path
-        return to_chunks(extraction, [(Piece(start, end, tokens), path)])
+        return to_chunks(extraction, [(Piece(start, end, tokens), path_of(found, start, end))])
     return to_chunks(
         extraction,
         (
             (piece, section.heading_path)
-            for section in sections(text, extraction.headings)
+            for section in found
             for piece in sentences(text, section.start, section.end, limits)
         ),
     )
