@@ -176,6 +176,8 @@ def _ole(path: Path, claimed: str | None) -> str:
             if what == MSG:
                 return MSG
             raise _unsupported(what, hint)
+    if claimed == MSG:
+        return MSG
     raise _unsupported("an old binary Office file", "convert it to .docx, .pptx or .xlsx")
 
 

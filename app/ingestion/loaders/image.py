@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from app.domain import Extraction, Notice, Page
+from app.domain import Extraction, Page
 from app.errors import DamagedDocument, DocumentLimitExceeded, NoExtractableText
 from app.ingestion.loaders import ocr
 from app.ingestion.loaders.canonical import Assembly
@@ -45,7 +45,7 @@ def load(source: Source) -> Extraction:
         source_type="image",
         pages=tuple(pages),
         coverage=round(1 - len(empty) / len(pages), 4),
-        warnings=(*assembly.notices(), *_pages_without_text(empty)),
+        warnings=(*assembly.notices(), *ocr.pages_without_text(empty, source.limits)),
         details=ocr.report({number: found.confidence for number, found in enumerate(recognised, 1) if found.text}),
     )
 
@@ -97,9 +97,3 @@ def _prepared(picture: "Picture") -> ocr.Image:
 def _no_text(what: str, limits: LoadLimits) -> NoExtractableText:
     report = {"parser": "ocr", "pages": 1, "characters": 0, "coverage": 0.0}
     return NoExtractableText(what, hint=ocr.hint_for_scans(limits), extra={"report": report})
-
-
-def _pages_without_text(empty: list[int]) -> tuple[Notice, ...]:
-    if not empty:
-        return ()
-    return (Notice("pages_without_text", f"{len(empty)} pages have no text", {"pages": empty}),)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from app.domain import Notice
 from app.ingestion.loaders.ocr_order import Line, in_reading_order
 from app.ingestion.port import LoadLimits
 
@@ -59,6 +60,14 @@ def hint_for_scans(limits: LoadLimits) -> str:
     if limits.ocr_page_seconds <= 0:
         return "to recognise the text of pictures and scans, raise FOOTNOTE_OCR_PAGE_SECONDS above 0"
     return "nothing could be read in it: scan it anew, straight and with at least 200 dots per inch"
+
+
+def pages_without_text(numbers: Sequence[int], limits: LoadLimits) -> tuple[Notice, ...]:
+    """Return the warning that these pages have no text, with what may help where they were not recognised."""
+    if not numbers:
+        return ()
+    hint = {} if is_available(limits) else {"hint": hint_for_scans(limits)}
+    return (Notice("pages_without_text", f"{len(numbers)} pages have no text", {"pages": list(numbers), **hint}),)
 
 
 def report(confidences: Mapping[int, float]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import pypdfium2 as pdfium
 import pypdfium2.raw as pdfium_c
 
-from app.domain import Extraction, Heading, Notice, Page
+from app.domain import Extraction, Heading, Page
 from app.errors import DamagedDocument, DocumentLimitExceeded, NoExtractableText, PasswordRequired
 from app.ingestion.loaders import ocr
 from app.ingestion.loaders.canonical import Assembly, canonical, on_one_line
@@ -165,7 +165,7 @@ def _read(document: Any, source: Source) -> Extraction:
         pages=tuple(places),
         headings=tuple(_headings(document, places, text)),
         coverage=round(1 - len(empty) / len(pages), 4),
-        warnings=(*assembly.notices(), *_pages_without_text(empty)),
+        warnings=(*assembly.notices(), *ocr.pages_without_text(empty, source.limits)),
         details=_details(pages),
     )
 
@@ -230,12 +230,6 @@ def _no_text(pages: list[_PageText], limits: LoadLimits) -> NoExtractableText:
         hint=ocr.hint_for_scans(limits),
         extra={"report": report},
     )
-
-
-def _pages_without_text(empty: list[int]) -> tuple[Notice, ...]:
-    if not empty:
-        return ()
-    return (Notice("pages_without_text", f"{len(empty)} pages have no text", {"pages": empty}),)
 
 
 def _details(pages: list[_PageText]) -> dict[str, Any]:

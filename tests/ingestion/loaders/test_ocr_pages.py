@@ -86,3 +86,12 @@ def test_chinese_is_recognised(load) -> None:
     pdfium.PdfDocument(path)[0].render(scale=2.5).to_pil().save(picture, "PNG")
 
     assert "大数据时代计算机网络信息安全防护策略探讨" in load(picture.getvalue(), "a.png").text
+
+
+def test_without_the_extra_pages_that_are_pictures_are_named_with_the_hint(load, make_pdf, monkeypatch) -> None:
+    monkeypatch.setattr(ocr, "find_spec", lambda name: None)
+    [notice] = load(make_pdf(["typed", None]), "a.pdf").warnings
+
+    assert notice.code == "pages_without_text"
+    assert notice.extra["pages"] == [2]
+    assert "footnote[ocr]" in notice.extra["hint"]
