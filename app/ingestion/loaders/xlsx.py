@@ -1,6 +1,7 @@
 """XLSX: each visible sheet under its name, a line for each row, `column: value; column: value`."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 from app.domain import Extraction, Notice
@@ -33,7 +34,8 @@ def load(source: Source) -> Extraction:
         without_value = 0
         for tab in (tab for tab in tabs if not tab.is_hidden):
             worksheet = Worksheet(package.archive, tab.part, workbook)
-            sheets.write(tab.name, worksheet.rows(), list(_text_boxes(package, tab.part)))
+            with closing(worksheet.rows()) as rows:
+                sheets.write(tab.name, rows, list(_text_boxes(package, tab.part)))
             without_value += worksheet.formulas_without_value
         hidden = [tab.name for tab in tabs if tab.is_hidden]
         if not sheets.headings:

@@ -1,7 +1,7 @@
 """Stream the rows of a worksheet: no more of it is in memory than a row, the shared strings and the merged ranges."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -48,7 +48,7 @@ class Worksheet:
         self._part = part
         self._workbook = workbook
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Generator[Row]:
         """Yield the rows that hold cells, merged cells filled; raises as `Archive.stream` and `parse_xml`."""
         merges = _Merges(self._merges())
         last = 0
