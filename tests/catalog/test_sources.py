@@ -1,6 +1,7 @@
 """Sources are fetched again when it is time, by one process, less often while they fail."""
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -85,13 +86,18 @@ def test_sources_go_with_their_document_and_with_their_collection(
         put(sources, handbook)
 
 
-def test_a_source_that_is_due_is_claimed_once(sources: Sources, handbook: Collection, clock: Any) -> None:
+def test_a_source_that_is_due_is_claimed_by_one_process_once(
+    sources: Sources, handbook: Collection, clock: Any, tmp_path: Path
+) -> None:
     put(sources, handbook, "b", refresh_seconds=None)
     made = put(sources, handbook)
     assert sources.claim_due(10) == []
     clock.pass_time(HOUR)
+    databases = [Database(tmp_path / "catalog.db") for _ in range(4)]
     with ThreadPoolExecutor(4) as pool:
-        claims = list(pool.map(lambda _number: sources.claim_due(10), range(4)))
+        claims = list(pool.map(lambda database: Sources(database, clock=clock).claim_due(10), databases))
+    for database in databases:
+        database.close()
     assert [source.id for claim in claims for source in claim] == [made.id]
 
 

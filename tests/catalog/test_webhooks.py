@@ -1,6 +1,7 @@
 """Events wait for their webhooks, are claimed by one process at a time, and leave in peace who does not answer."""
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -81,11 +82,14 @@ def test_what_is_rolled_back_is_not_announced(
 
 
 def test_several_processes_never_make_the_same_attempt(
-    webhooks: Webhooks, database: Database, handbook: Collection, webhook: Webhook
+    webhooks: Webhooks, database: Database, handbook: Collection, webhook: Webhook, clock: Any, tmp_path: Path
 ) -> None:
     announce(webhooks, database, handbook, *[READY] * 5)
+    databases = [Database(tmp_path / "catalog.db") for _ in range(8)]
     with ThreadPoolExecutor(8) as pool:
-        claims = list(pool.map(lambda number: webhooks.claim(f"process-{number}", LEASE), range(8)))
+        claims = list(pool.map(lambda other: Webhooks(other, clock=clock).claim(str(id(other)), LEASE), databases))
+    for other in databases:
+        other.close()
     ids = [claim[0].id for claim in claims if claim is not None]
     assert len(ids) == len(set(ids)) == 5
 
