@@ -10,7 +10,7 @@ import queue
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -22,6 +22,7 @@ from app.catalog.job import Job
 from app.catalog.process_owner import ProcessOwner
 from app.errors import Cancelled, FootnoteError, StorageFull, Unavailable
 from app.ingestion.refresh import refresh_due
+from app.ingestion.report import Report, Stopping
 from app.ingestion.tasks import TASKS, WRITES
 from app.ingestion.tidying import tidy
 from app.telemetry import counters
@@ -32,7 +33,6 @@ POLL_SECONDS = 0.5
 """How late a job that another process queued may be seen."""
 
 HEARTBEAT_SECONDS = 1.0
-PROGRESS_SECONDS = 0.25
 LONGEST_GATHERING_SECONDS = 1.0
 MAINTENANCE_SECONDS = 300.0
 SOURCES_SECONDS = 5.0
@@ -42,78 +42,6 @@ CATALOG_PAUSE_SECONDS = 1.0
 """Pause before a catalog that could not be written is asked again."""
 
 _Answer = TypeVar("_Answer")
-
-
-class _Stopping(Exception):
-    """The worker stops at the next safe point."""
-
-
-class Report:
-    """Tell the catalog how a job goes, at most four times a second, and learn whether it was cancelled."""
-
-    def __init__(self, services: Services, job: Job, owner: str, stopping: threading.Event) -> None:
-        self._services, self._job, self._owner, self._stopping = services, job, owner, stopping
-        self.cancelled = threading.Event()
-        self._stage: str | None = None
-        self._total: int | None = None
-        self._unit: str | None = None
-        self._began = time.perf_counter()
-        self._told = self._began
-        self._timings: dict[str, float] = {}
-
-    @property
-    def job_id(self) -> str:
-        """Return the job's id."""
-        return self._job.id
-
-    def stage(self, name: str, total: int | None = None, unit: str | None = None) -> None:
-        """Begin a stage; raise `Cancelled` if the job was cancelled before it."""
-        self._end_stage()
-        self._stage, self._total, self._unit = name, total, unit
-        self._tell(0, force=False)
-        if not self.cancelled.is_set() and name == "load":
-            # The one place where a cancellation must not be seen late: see `run_ingest`.
-            current = self._services.jobs.get(self.job_id)
-            if current is None or current.cancel_requested:
-                self.cancelled.set()
-        self._check()
-
-    def advance(self, done: int) -> None:
-        """Say how much of the stage is done; raise `Cancelled` if the job was cancelled."""
-        self._tell(done, force=done == self._total)
-        self._check()
-
-    @property
-    def current_stage(self) -> str | None:
-        """Return the stage the job is in."""
-        return self._stage
-
-    def end(self) -> dict[str, float]:
-        """End the last stage and return every stage's milliseconds."""
-        self._end_stage()
-        return dict(self._timings)
-
-    def _end_stage(self) -> None:
-        now = time.perf_counter()
-        if self._stage is not None:
-            self._timings[self._stage] = round(self._timings.get(self._stage, 0.0) + (now - self._began) * 1000, 2)
-        self._began, self._stage = now, None
-
-    def _tell(self, done: int, *, force: bool) -> None:
-        now = time.perf_counter()
-        stage_is_long = now - self._began > PROGRESS_SECONDS
-        if self._stage is None or (now - self._told < PROGRESS_SECONDS and not (force and stage_is_long)):
-            return
-        self._told = now
-        self._services.jobs.progress(
-            self.job_id, self._owner, stage=self._stage, done=done, total=self._total, unit=self._unit
-        )
-
-    def _check(self) -> None:
-        if self.cancelled.is_set():
-            raise Cancelled("the job was cancelled")
-        if self._stopping.is_set():
-            raise _Stopping
 
 
 @dataclass(slots=True)
@@ -221,7 +149,7 @@ class Worker:
         while not self._stopping.is_set():
             job = self._persist(self._claim_or_wait)
             if job is not None:
-                report = Report(self.services, job, self._owner_id, self._stopping)
+                report = Report(self.services.jobs, job, self._owner_id, self._stopping)
                 self._running[job.id] = report
                 self._attempt(job, report)
 
@@ -261,7 +189,7 @@ class Worker:
                     return
                 result = TASKS[job.kind](self.services.ingestion, opened, job, report)
                 self._finish(job, report, "succeeded", result=result)
-        except _Stopping:
+        except Stopping:
             self._requeue(job)
         except Cancelled as error:
             self._finish(job, report, "cancelled", error=error)
@@ -301,7 +229,7 @@ class Worker:
         error: FootnoteError | None = None
         try:
             with self.services.opened.get(collection_id) as opened:
-                opened.catch_up()
+                opened.catch_up(partial(_note, [item.report for item in items]))
         except FootnoteError as failure:
             error = failure
         except Exception as failure:
@@ -352,6 +280,8 @@ class Worker:
                     report = self._running.get(job_id)
                     if report is not None:
                         report.cancelled.set()
+                for report in list(self._running.values()):
+                    self._persist(report.catch_up)
 
     def _refresh_sources(self) -> None:
         while not self._stopping.wait(SOURCES_SECONDS):
@@ -374,6 +304,11 @@ class Worker:
             tidy(self.services.ingestion, self._stopping.is_set)
         except Exception:
             log.exception("the data folder could not be tidied; the next round tries again")
+
+
+def _note(reports: Iterable[Report], done: int, total: int) -> None:
+    for report in reports:
+        report.note(done, total, "changes")
 
 
 def _bug() -> FootnoteError:

@@ -32,6 +32,10 @@ _MAKING_SECONDS = 3600.0
 log = logging.getLogger(__name__)
 
 
+Advance = Callable[[int, int], None]
+"""Hear how much of how much is done; the whole is what it was at the beginning, and may be overtaken."""
+
+
 class OpenCollection:
     """One collection's store and index, as this process sees them. Thread-safe."""
 
@@ -47,9 +51,14 @@ class OpenCollection:
         self._starting = threading.Lock()
         self._following: threading.Thread | None = None
 
-    def catch_up(self) -> int:
-        """Bring the indexes to the store's present revision and return the one all have reached."""
-        return self._catch_up(INGEST_WAIT_SECONDS)
+    def catch_up(self, advance: Advance | None = None) -> int:
+        """Bring the indexes to the store's present revision and return the one all have reached.
+
+        `advance` hears how many changes of how many are in the indexes.
+        """
+        revision = self.store.revision()
+        behind = sum(max(0, revision - index.revision()) for index in self.index.followers())
+        return self._catch_up(INGEST_WAIT_SECONDS, _counted(advance, behind))
 
     def fresh(self, fields: AbstractSet[VectorField] = frozenset()) -> None:
         """See to it that a search in the given fields finds what was committed before this call.
@@ -70,11 +79,13 @@ class OpenCollection:
         if self._behind(revision, fields) == 0:
             raise Unavailable("the collection's index is being built", retry_after=SEARCH_WAIT_SECONDS)
 
-    def rebuild(self) -> None:
-        """Make the indexes anew from the store, while they go on answering."""
+    def rebuild(self, advance: Advance | None = None) -> None:
+        """Make the indexes anew from the store, while they go on answering; `advance` hears of all their chunks."""
         self._open_fields()
-        for follower in self.index.followers():
-            sync.rebuild(follower, self.store, self.analyzer, wait_seconds=INGEST_WAIT_SECONDS)
+        followers = self.index.followers()
+        tell = _counted(advance, sum(len(self.store.chunk_keys(index.field)) for index in followers))
+        for follower in followers:
+            sync.rebuild(follower, self.store, self.analyzer, wait_seconds=INGEST_WAIT_SECONDS, tell=tell)
 
     def compact(self) -> None:
         """Leave nothing in the indexes' files of chunks that are gone."""
@@ -124,10 +135,10 @@ class OpenCollection:
             # The search that waits for this goes on with the index as it is.
             log.exception("an index cannot follow its store", extra={"collection_id": self.id})
 
-    def _catch_up(self, wait_seconds: float) -> int:
+    def _catch_up(self, wait_seconds: float, tell: sync.Tell = lambda _: None) -> int:
         self._open_fields()
         return min(
-            sync.catch_up(index, self.store, self.analyzer, wait_seconds=wait_seconds)
+            sync.catch_up(index, self.store, self.analyzer, wait_seconds=wait_seconds, tell=tell)
             for index in self.index.followers()
         )
 
@@ -300,6 +311,19 @@ class OpenCollections:
                 closing.append(self._places.pop(name))
         for idle in closing:
             _close(idle)
+
+
+def _counted(advance: Advance | None, total: int) -> sync.Tell:
+    """Return what adds up how much more is done and passes the sum on."""
+    done = 0
+
+    def tell(more: int) -> None:
+        nonlocal done
+        done += more
+        if advance is not None:
+            advance(min(done, total), total)
+
+    return tell
 
 
 def _close(place: _Place) -> None:

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
@@ -29,7 +29,17 @@ _Difference: TypeAlias = tuple[str, str, int]
 log = logging.getLogger(__name__)
 
 
-def catch_up(index: Follower, store: CollectionStore, analyzer: Analyzer, *, wait_seconds: float = 0.0) -> int:
+Tell: TypeAlias = Callable[[int], None]
+"""Hear how many more lines of the log, or chunks, are done."""
+
+
+def _nobody(_: int) -> None:
+    """Hear nothing."""
+
+
+def catch_up(
+    index: Follower, store: CollectionStore, analyzer: Analyzer, *, wait_seconds: float = 0.0, tell: Tell = _nobody
+) -> int:
     """Bring the index to the store's present revision and return the one it is at.
 
     Where another thread or process is writing the index, that one's progress is awaited for `wait_seconds`; the
@@ -40,7 +50,7 @@ def catch_up(index: Follower, store: CollectionStore, analyzer: Analyzer, *, wai
     while index.revision() != target:
         with index.writing() as granted:
             if granted:
-                _follow(index, store, analyzer, target)
+                _follow(index, store, analyzer, target, tell)
                 break
         if time.monotonic() >= deadline:
             break
@@ -48,10 +58,12 @@ def catch_up(index: Follower, store: CollectionStore, analyzer: Analyzer, *, wai
     return index.revision()
 
 
-def rebuild(index: Follower, store: CollectionStore, analyzer: Analyzer, *, wait_seconds: float = 60.0) -> None:
+def rebuild(
+    index: Follower, store: CollectionStore, analyzer: Analyzer, *, wait_seconds: float = 60.0, tell: Tell = _nobody
+) -> None:
     """Make the index anew from the store, with no model call; raise `StoreBusy` where another one keeps writing."""
     with _granted(index, wait_seconds):
-        _replace(index, store, analyzer)
+        _replace(index, store, analyzer, tell)
 
 
 def compact(index: Follower, store: CollectionStore, analyzer: Analyzer, *, wait_seconds: float = 60.0) -> None:
@@ -90,37 +102,39 @@ def verify(index: CollectionIndex, store: CollectionStore, analyzer: Analyzer) -
     return _told(sorted(differences), store)
 
 
-def _follow(index: Follower, store: CollectionStore, analyzer: Analyzer, target: int) -> None:
+def _follow(index: Follower, store: CollectionStore, analyzer: Analyzer, target: int, tell: Tell = _nobody) -> None:
     # An empty index has nothing to keep, and building it skips what the log says of chunks that are gone.
     if index.revision() == 0 or index.revision() > store.revision() or index.is_worn():
-        _replace(index, store, analyzer)
+        _replace(index, store, analyzer, tell)
     while (reached := index.revision()) < target:
         changes = store.changes(reached, BATCH_CHANGES)
         # Asked after reading: a log that was trimmed meanwhile may have lost lines of this batch.
         if not changes or store.oldest_revision() > reached:
-            _replace(index, store, analyzer)
+            _replace(index, store, analyzer, tell)
             continue
         touched = {change.chunk_key for change in changes}
         chunks = store.indexed_chunks(sorted(touched), index.field)
         # Whatever the log says of a chunk that is gone: it must not be in the index.
         gone = touched.difference(chunk.chunk_key for chunk in chunks)
         index.apply(_entries(index, chunks, analyzer), sorted(gone), changes[-1].revision)
+        tell(len(changes))
 
 
-def _replace(index: Follower, store: CollectionStore, analyzer: Analyzer) -> None:
+def _replace(index: Follower, store: CollectionStore, analyzer: Analyzer, tell: Tell = _nobody) -> None:
     started = time.perf_counter()
     # Read first: what changes during the build is then followed from the log, if need be a second time.
     revision = store.revision()
-    index.replace(_batches(index, store, analyzer), revision)
+    index.replace(_batches(index, store, analyzer, tell), revision)
     seconds = round(time.perf_counter() - started, 3)
     log.info("an index was built", extra={"index": _name(index), "revision": revision, "seconds": seconds})
 
 
-def _batches(index: Follower, store: CollectionStore, analyzer: Analyzer) -> Iterator[list[IndexEntry]]:
+def _batches(index: Follower, store: CollectionStore, analyzer: Analyzer, tell: Tell) -> Iterator[list[IndexEntry]]:
     after = -1
     while chunks := store.all_chunks(after, BATCH_CHANGES, index.field):
         yield _entries(index, chunks, analyzer)
         after = chunks[-1].chunk_key
+        tell(len(chunks))
 
 
 def _entries(index: Follower, chunks: Sequence[IndexedChunk], analyzer: Analyzer) -> list[IndexEntry]:

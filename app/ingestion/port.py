@@ -119,6 +119,6 @@ class JobReport(Protocol):
         """Begin the stage called `name`, which ends the one before; raise `Cancelled` if the job was cancelled."""
         ...
 
-    def advance(self, done: int) -> None:
-        """Say how much of the stage is done; raise `Cancelled` if the job was cancelled."""
+    def advance(self, done: int, total: int | None = None, unit: str | None = None) -> None:
+        """Say how much of the stage is done, and of how much if that is known now; raise `Cancelled` if it was."""
         ...

@@ -11,5 +11,5 @@ from app.ingestion.port import JobReport
 def run_rebuild(_ingestion: Ingestion, opened: OpenCollection, _job: Job, report: JobReport) -> dict[str, Any]:
     """Do a `rebuild` job; searches use the old indexes until the new ones stand."""
     report.stage("index")
-    opened.rebuild()
+    opened.rebuild(lambda done, total: report.advance(done, total, "chunks"))
     return {"chunks": opened.store.stats().chunks}
