@@ -18,6 +18,7 @@ from app.domain import Chunk, ChunkingOptions, ContextOptions, Extraction, Headi
 from app.errors import FieldError, FootnoteError
 from app.inference.port import TokenCounterSpec
 from app.ingestion.alignment import KnownPiece
+from app.ingestion.attachment_names import safe_name
 from app.ingestion.port import LoadLimits, Prepared, PrepareRequest, ReceivedAttachment
 
 HEADER = struct.Struct(">cI")
@@ -151,7 +152,7 @@ class Receiver:
             name, media_type = json.loads(payload)
             descriptor, path = tempfile.mkstemp(prefix="attachment-", dir=folder)
             os.close(descriptor)
-            self._attachments.append(ReceivedAttachment(name, media_type, Path(path)))
+            self._attachments.append(ReceivedAttachment(safe_name(name), media_type, Path(path)))
         else:
             with self._attachments[-1].path.open("ab") as file:
                 file.write(payload)

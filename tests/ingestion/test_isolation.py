@@ -6,6 +6,7 @@ import textwrap
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from email.message import EmailMessage
 from pathlib import Path
 
 import pytest
@@ -224,3 +225,44 @@ def test_encrypted_and_opened_with_its_password(pool, request_for, tmp_path) -> 
     with pytest.raises(PasswordRequired):
         pool.prepare(request_for(path))
     assert "File with password" in pool.prepare(request_for(path, password="password")).extraction.text
+
+
+def test_pages_to_be_recognised_extend_the_time_limit(pool, request_for) -> None:
+    pytest.importorskip("rapidocr", reason="the extra `ocr` is not installed")
+    files = Path(__file__).parents[1] / "files" / "pdf"
+    pool.prepare(request_for(files / "google-doc-document.pdf"))
+    # The models alone take longer to load; the child is warm, so that it says in time how many pages there are.
+    limits = {"parse_timeout_seconds": 2.0, "ocr_page_seconds": 100.0}
+
+    prepared = pool.prepare(request_for(files / "ocr_test.pdf", limits=limits))
+
+    assert prepared.extraction.report()["ocr"]["pages"][0]["page"] == 1
+    assert prepared.timings_ms["load"] > 2000
+
+
+def test_attachments_arrive_as_files(pool, request_for, tmp_path: Path) -> None:
+    mail = tmp_path / "a.eml"
+    mail.write_bytes(_mail())
+    received = tmp_path / "received"
+    received.mkdir()
+
+    prepared = pool.prepare(request_for(mail, attachments_folder=received))
+
+    assert [(each.name, each.media_type, each.path.read_bytes()) for each in prepared.attachments] == [
+        ("a.csv", "text/csv", b"a,b\n1,2\n")
+    ]
+    assert [each.path.parent for each in prepared.attachments] == [received]
+
+
+def test_attachments_of_a_document_that_is_only_looked_at_are_left_out(pool, request_for, tmp_path: Path) -> None:
+    mail = tmp_path / "a.eml"
+    mail.write_bytes(_mail())
+
+    assert pool.prepare(request_for(mail)).attachments == ()
+
+
+def _mail() -> bytes:
+    message = EmailMessage()
+    message.set_content("See the table.")
+    message.add_attachment(b"a,b\n1,2\n", maintype="text", subtype="csv", filename="a.csv")
+    return bytes(message)
