@@ -7,6 +7,7 @@ from itertools import chain, islice
 from semantic_text_splitter import TextSplitter
 
 from app.domain import Chunk, ChunkingOptions, Extraction
+from app.ingestion.chunkers.graphemes import can_part, part_before
 from app.ingestion.chunkers.limits import ChunkLimits, chunk_limits
 from app.ingestion.chunkers.pieces import Piece, overlapping, to_chunks, trim
 from app.ingestion.port import CountTokens
@@ -114,7 +115,17 @@ def _length(span: tuple[int, int]) -> int:
 def _split(text: str, start: int, end: int, capacity: tuple[int, int]) -> list[tuple[int, int]]:
     found = _splitter(capacity).chunk_indices(text[start:end])
     spans = (trim(text, start + offset, start + offset + len(chunk)) for offset, chunk in found)
-    return [span for span in spans if span[0] < span[1]]
+    return _untorn(text, [span for span in spans if span[0] < span[1]])
+
+
+def _untorn(text: str, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Move an end that tears a character, as the splitter does to fill a span, to the place before it."""
+    for place in range(1, len(spans)):
+        (first, end), (start, last) = spans[place - 1 : place + 1]
+        if end == start and not can_part(text, start):
+            start = part_before(text, start, first)
+            spans[place - 1 : place + 1] = [trim(text, first, start), (start, last)]
+    return spans
 
 
 @lru_cache(maxsize=64)

@@ -132,3 +132,51 @@ def test_sentences_are_joined_by_meaning(admin: TestClient, collection: str, put
     made = put(collection, "a", ships * 3 + bread * 3, chunking={"strategy": "semantic", "size": 500})
     assert made["extraction"]["sentences"] == 18
     assert not any("ship" in text and "dough" in text for text in chunks_of(admin, collection, "a"))
+
+
+def test_every_part_of_a_long_table_is_found_by_its_header(
+    admin: TestClient, collection: str, put: Callable[..., Any]
+) -> None:
+    rows = "".join(f"| row {n} | {n * 7} |\n" for n in range(200))
+    put(collection, "a", f"| zebraname | amount |\n|---|---|\n{rows}", format="markdown", chunking={"size": 300})
+    path = f"/v1/collections/{collection}"
+    text = admin.get(f"{path}/documents/a/text").text
+    listed = admin.get(f"{path}/documents/a/chunks", params={"limit": 200}).json()["data"]
+    assert len(listed) > 10
+    assert "".join(chunk["text"] for chunk in listed).count("| row") == 200
+    assert all(chunk["text"] == text[chunk["start"] : chunk["end"]] for chunk in listed)
+    body = {"query": "zebraname", "mode": "keyword", "top_k": 200}
+    assert len(admin.post(f"{path}/search", json=body).json()["data"]) == len(listed)
+
+
+@pytest.mark.parametrize("strategy", ["auto", "recursive", "html"])
+def test_a_heading_of_three_words_goes_with_what_follows(
+    admin: TestClient, collection: str, put: Callable[..., Any], strategy: str
+) -> None:
+    text = "Parental leave rules\n\n" + ("Each parent may take many days. " * 37).strip()
+    put(collection, "a", text, chunking={"strategy": strategy, "size": 1200})
+    first, *rest = chunks_of(admin, collection, "a")
+    assert first.startswith("Parental leave rules\n\nEach parent")
+    assert rest
+
+
+@pytest.mark.parametrize("strategy", ["auto", "recursive", "markdown", "fixed", "tokens", "semantic", "parent_child"])
+def test_offsets_count_code_points_of_any_script(
+    admin: TestClient, collection: str, put: Callable[..., Any], strategy: str
+) -> None:
+    parts = [
+        "👩‍👩‍👧 family. ",
+        "cafe\u0301 noir.\r\n",
+        "שָׁלוֹם עולם. ",
+        "مُحَمَّد هنا.\r\n\r\n",
+        "今天讨论了部署方案。",
+        "🇫🇮🇸🇪 flags! ",
+    ]
+    put(collection, "a", "".join(parts * 30), chunking={"strategy": strategy, "size": 60})
+    path = f"/v1/collections/{collection}/documents/a"
+    text = admin.get(f"{path}/text").text
+    listed = admin.get(f"{path}/chunks", params={"limit": 200}).json()["data"]
+    assert len(listed) > 5
+    assert all(chunk["text"] == text[chunk["start"] : chunk["end"]] for chunk in listed)
+    assert "\r" not in text
+    assert all("👩" not in chunk["text"] or "👩‍👩‍👧" in chunk["text"] for chunk in listed)
