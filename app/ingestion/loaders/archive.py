@@ -113,8 +113,10 @@ def parse_xml(data: bytes) -> etree._Element:
         raise unreadable_xml(error) from error
 
 
-def unreadable_xml(error: etree.XMLSyntaxError) -> DamagedDocument | DocumentLimitExceeded:
+def unreadable_xml(error: etree.XMLSyntaxError) -> DamagedDocument | DocumentLimitExceeded | MemoryError:
     """Return the error for a part that the parser refused."""
+    if error.code == etree.ErrorTypes.ERR_NO_MEMORY:
+        return MemoryError()
     if error.code == etree.ErrorTypes.ERR_RESOURCE_LIMIT:
         return DocumentLimitExceeded(
             "a part of the document is nested too deeply or expands beyond all measure",

@@ -12,7 +12,7 @@ from docx.package import Package
 from lxml import etree
 
 from app.errors import DamagedDocument
-from app.ingestion.loaders.archive import Archive, open_archive
+from app.ingestion.loaders.archive import Archive, open_archive, unreadable_xml
 from app.ingestion.loaders.encryption import decrypted
 from app.ingestion.port import Source
 
@@ -36,7 +36,7 @@ def open_document(source: Source) -> XmlPart:
         with open_archive(decrypted(source), source.limits) as archive:
             return _Reader(archive).main()
     except etree.XMLSyntaxError as error:
-        raise DamagedDocument(f"a part of the document is no well-formed XML: {error.msg}") from error
+        raise unreadable_xml(error) from error
 
 
 def related(source: Package | Part, kind: str) -> XmlPart | None:

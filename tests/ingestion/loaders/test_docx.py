@@ -290,7 +290,7 @@ def test_a_deep_nest_is_read_and_one_beyond_all_measure_is_refused(load, make_do
 
     assert "in" in load(make_docx(opening * times + paragraph("in") + closing * times), "a.docx").text
     if closing:
-        with pytest.raises(DamagedDocument, match="depth"):
+        with pytest.raises(DocumentLimitExceeded, match="nested"):
             load(make_docx(opening * 300 + paragraph("in") + closing * 300), "a.docx")
 
 
