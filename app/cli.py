@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,14 +25,13 @@ from app.catalog.admin_key import admin_key
 from app.catalog.collections import Collection
 from app.catalog.principal import Role
 from app.domain import Notice, Passage
-from app.inference.port import Embedder
 from app.ingestion.collections import create_collection
 from app.ingestion.folder import FolderIngest, scan
 from app.ingestion.verify import find_differences
 from app.retrieval.options import plan_search
 from app.retrieval.plan import SearchPlan
+from app.retrieval.present import EmbedderOf, search_present
 from app.retrieval.search import SearchResult
-from app.retrieval.search import search as run_search
 from app.settings import Settings, load_settings
 from app.telemetry import configure_logging
 from app.terminal import IngestProgress, console, errors, find_collection, open_services, told_errors
@@ -165,8 +165,7 @@ def search(
         given = {"top_k": top_k, "mode": None if mode is None else mode.value}
         plan = _plan(services, wanted, query, **given)
         with services.opened.get(wanted.id) as opened:
-            embedder = _embedder(services, wanted) if "dense" in plan.legs else None
-            result = run_search(opened, embedder, wanted.name, plan)
+            result = search_present(opened, _embedder_of(services, wanted), wanted.name, plan)
         # Folded, since the default cuts what has no spaces to wrap at, which is all Chinese.
         folded = [Column(name, overflow="fold") for name in ("document", "passage")]
         table = Table("#", "score", *folded, show_lines=True)
@@ -187,17 +186,17 @@ def ask(
     """Answer a question with citations."""
     with open_services() as services:
         wanted = find_collection(services, collection)
-        embedder = _embedder(services, wanted)
+        embedder_of = _embedder_of(services, wanted)
         with services.opened.get(wanted.id) as opened:
 
             def find(query: str) -> SearchResult:
-                return run_search(opened, embedder, wanted.name, _plan(services, wanted, query))
+                return search_present(opened, embedder_of, wanted.name, _plan(services, wanted, query))
 
             answer = run_ask(
                 question,
                 search=find,
                 language_model=services.language_model,
-                embedder=embedder,
+                embedder=embedder_of(opened.index.space),
                 analyzer=opened.analyzer,
                 options=AskOptions(instructions=wanted.settings.get("instructions")),
             )
@@ -248,8 +247,8 @@ def _find_or_create(services: Services, name: str) -> Collection:
     return create_collection(services.ingestion, name, title=None, description=None, settings={})
 
 
-def _embedder(services: Services, collection: Collection) -> Embedder:
-    return services.embedders.of_collection(collection.embedding_model)
+def _embedder_of(services: Services, collection: Collection) -> EmbedderOf:
+    return partial(services.embedders.of_vectors, model_name=collection.embedding_model)
 
 
 def _plan(services: Services, collection: Collection, query: str, **given: Any) -> SearchPlan:

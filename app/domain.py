@@ -1,6 +1,7 @@
 """The shared nouns, frozen. Offsets are code points of a document's canonical text, `[start, end)` throughout."""
 
 import hashlib
+import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -142,6 +143,12 @@ class EmbeddingSpace:
     dimensions: int
     fingerprint: tuple[float, ...] = ()
 
+    @property
+    def digest(self) -> str:
+        """Return a short name for files: another one for another space, as it is stored."""
+        values = struct.pack(f"<{len(self.fingerprint)}f", *self.fingerprint)
+        return hashlib.sha256(f"{self.model}/{self.dimensions}/".encode() + values).hexdigest()[:12]
+
 
 _SAME_FINGERPRINT_COSINE = 0.995
 
@@ -162,7 +169,8 @@ def require_same_space(stored: EmbeddingSpace, present: EmbeddingSpace) -> None:
         raise EmbeddingModelMismatch(
             f"the collection holds vectors of {stored.model} ({stored.dimensions} dimensions), "
             f"the service embeds with {present.model} ({present.dimensions})",
-            hint="configure the model that the collection was made with",
+            hint="configure the model that the collection was made with, or move the collection to another by "
+            "`POST /v1/collections/{collection}/reembed`",
         )
 
 

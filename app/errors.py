@@ -2,7 +2,7 @@
 
 FootnoteError
 ├── Unauthenticated 401 · InsufficientScope 403 · NotFound 404 · MethodNotAllowed 405
-├── Conflict 409 ── NameTaken, EmbeddingModelMismatch, QuotaExceeded
+├── Conflict 409 ── NameTaken, EmbeddingModelMismatch (Reembedded), QuotaExceeded
 ├── PreconditionFailed 412 (Overtaken) · PayloadTooLarge 413 (DocumentOverQuota) · UnsupportedMediaType 415
 ├── InvalidRequest 422 ── UnknownField, InvalidCursor, UrlBlocked
 ├── UnusableArchive 422 ── DamagedArchive, UnsupportedArchive
@@ -139,6 +139,10 @@ class QuotaExceeded(Conflict):
             hint=f"delete what is not needed, or have the admin key raise `quotas.{quota}`",
             extra={"quota": quota, "limit": limit, "used": used, "needed": needed},
         )
+
+
+class Reembedded(EmbeddingModelMismatch):
+    """The collection moved to another model while something was done with the one before."""
 
 
 class PreconditionFailed(FootnoteError):

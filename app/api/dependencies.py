@@ -11,6 +11,7 @@ from app.bootstrap import Services
 from app.catalog.api_keys import ApiKey
 from app.catalog.collections import Collection
 from app.catalog.principal import Principal, Role
+from app.domain import EmbeddingSpace
 from app.errors import InsufficientScope, NotFound
 from app.inference.port import Embedder
 
@@ -46,6 +47,10 @@ class Access:
     def embedder(self) -> Embedder:
         """Return the collection's embedder; raise `EmbeddingModelMismatch` where its model is not configured."""
         return self.services.embedders.of_collection(self.collection.embedding_model)
+
+    def embedder_of(self, space: EmbeddingSpace | None) -> Embedder:
+        """Return the embedder of the collection's vectors, or of its model while it has none; raise as `embedder`."""
+        return self.services.embedders.of_vectors(space, self.collection.embedding_model)
 
 
 def require(role: Role) -> Callable[..., Access]:

@@ -13,7 +13,8 @@ from app.api.schemas.search import (
 from app.domain import Filter, Passage
 from app.retrieval.options import plan_search
 from app.retrieval.plan import SearchPlan
-from app.retrieval.search import SearchResult, search
+from app.retrieval.present import search_present
+from app.retrieval.search import SearchResult
 from app.settings import Settings
 from app.stores.filters import parse_filter
 
@@ -41,9 +42,7 @@ def check_defaults(settings: Settings, defaults: SearchOptions) -> None:
 def run_search(access: Access, plan: SearchPlan) -> SearchResult:
     """Return what the plan finds in the collection."""
     with access.services.opened.get(access.collection.id) as opened:
-        # A collection whose model is not configured here still answers by keywords.
-        embedder = access.embedder if "dense" in plan.legs else None
-        return search(opened, embedder, access.collection.name, plan)
+        return search_present(opened, access.embedder_of, access.collection.name, plan)
 
 
 def forced_filter(access: Access) -> Filter | None:

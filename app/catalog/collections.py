@@ -145,6 +145,15 @@ class Collections:
             raise NotFound(f"there is no collection {name!r}")
         return updated
 
+    def set_embedding_model(self, collection_id: str, model_name: str) -> None:
+        """Name the model of a collection's vectors, whatever else of its settings changes at the same moment."""
+        with self._database.write() as connection:
+            wanted = collections.c.id == collection_id
+            settings = connection.execute(select(collections.c.settings).where(wanted)).scalar_one_or_none()
+            if settings is not None:
+                changed = {**settings, "embedding": {**settings["embedding"], "model": model_name}}
+                connection.execute(update(collections).where(wanted).values(settings=changed, updated_at=self._clock()))
+
     def every(self) -> Iterator[Collection]:
         """Yield all collections, newest first, a page at a time."""
         cursor: str | None = None

@@ -10,9 +10,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from app.domain import EmbeddingSpace
 from app.errors import NameTaken, NotFound, Unavailable
 from app.indexes import sync
 from app.indexes.analysis import Analyzer
@@ -45,7 +47,7 @@ class OpenCollection:
         self.id = collection_id
         self.folder = folder
         self.store = store
-        self.index = index.with_fields(store.vector_fields())
+        self.index = index.in_space(store.embedding_space()).with_fields(store.vector_fields())
         self.analyzer = analyzer
         self._opening = threading.Lock()
         self._starting = threading.Lock()
@@ -68,8 +70,11 @@ class OpenCollection:
         `Unavailable` for one that was never built.
         """
         if fields - self.index.fields.keys() - {"context"}:
-            self._open_fields()
+            self._open_present()
         revision = self.store.revision()
+        space = self.store.embedding_space()
+        if space != self.index.space:
+            self._open_present()
         deadline = time.monotonic() + SEARCH_WAIT_SECONDS
         # The first thread may have begun before that revision was there, the second has not.
         for _ in range(2):
@@ -81,22 +86,35 @@ class OpenCollection:
 
     def rebuild(self, advance: Advance | None = None) -> None:
         """Make the indexes anew from the store, while they go on answering; `advance` hears of all their chunks."""
-        self._open_fields()
-        followers = self.index.followers()
+        followers = self._open_present().followers()
         tell = _counted(advance, sum(len(self.store.chunk_keys(index.field)) for index in followers))
         for follower in followers:
             sync.rebuild(follower, self.store, self.analyzer, wait_seconds=INGEST_WAIT_SECONDS, tell=tell)
 
+    def build_next(self, space: EmbeddingSpace) -> None:
+        """Build the dense indexes of the store's next space beside the present ones, in files for every process."""
+        revision = self.store.revision()
+        names: list[VectorField] = ["context", *sorted(self.store.vector_fields())]
+        for name in names:
+            index = self.index.open_dense(name, space)
+            sync.build(index, partial(self.store.upkeep.next_chunks, field=name), self.analyzer, revision)
+            index.close()
+
+    def remove_other_files(self) -> None:
+        """Remove the files of dense indexes that no search uses any more: of other spaces, and of fields that went."""
+        index = self._open_present()
+        index.remove_others((index.dense, *index.fields.values()))
+
     def compact(self) -> None:
         """Leave nothing in the indexes' files of chunks that are gone."""
-        self._open_fields()
+        self._open_present()
         for follower in self.index.followers():
             sync.compact(follower, self.store, self.analyzer, wait_seconds=INGEST_WAIT_SECONDS)
-        self.index.remove_others((self.index.dense, *self.index.fields.values()))
+        self.remove_other_files()
 
     def verify(self) -> list[dict[str, Any]]:
         """Return the differences between indexes and store."""
-        self._open_fields()
+        self._open_present()
         return sync.verify(self.index, self.store, self.analyzer)
 
     def close(self) -> None:
@@ -107,10 +125,11 @@ class OpenCollection:
         self.index.close()
         self.store.close()
 
-    def _open_fields(self) -> None:
-        """Open the indexes of fields that have vectors since this process opened the collection."""
+    def _open_present(self) -> CollectionIndex:
+        """Return the indexes of the vectors that there are now: of their space, and of every field that has some."""
         with self._opening:
-            self.index = self.index.with_fields(self.store.vector_fields())
+            self.index = self.index.in_space(self.store.embedding_space()).with_fields(self.store.vector_fields())
+            return self.index
 
     def _behind(self, revision: int, fields: AbstractSet[VectorField]) -> int | None:
         """Return the revision of the searched index that has not reached `revision`, the oldest; `None` for none."""
@@ -136,11 +155,20 @@ class OpenCollection:
             log.exception("an index cannot follow its store", extra={"collection_id": self.id})
 
     def _catch_up(self, wait_seconds: float, tell: sync.Tell = lambda _: None) -> int:
-        self._open_fields()
-        return min(
-            sync.catch_up(index, self.store, self.analyzer, wait_seconds=wait_seconds, tell=tell)
-            for index in self.index.followers()
-        )
+        while True:
+            index = self._open_present()
+            try:
+                reached = min(
+                    sync.catch_up(each, self.store, self.analyzer, wait_seconds=wait_seconds, tell=tell)
+                    for each in index.followers()
+                )
+            except Exception:
+                # Vectors of another space do not fit into an index of the one before.
+                if self.store.embedding_space() == index.space:
+                    raise
+            else:
+                if self.store.embedding_space() == index.space:
+                    return reached
 
 
 @dataclass(slots=True)

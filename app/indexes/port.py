@@ -9,6 +9,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from app.domain import EmbeddingSpace
 from app.stores.port import Keys, Scope, VectorField
 
 
@@ -124,22 +125,33 @@ class KeywordIndex(Follower, Protocol):
 class CollectionIndex:
     """The indexes of one collection; one engine may be several.
 
-    `dense` holds the field `context`. `open_field` opens the index of another one, which stands in `fields` from then
-    on: a collection without vectors of its own in a field has none. `remove_others` removes the files of every dense
-    index but these.
+    `dense` holds the field `context`, in the `space` of the vectors. `open_dense` opens the index of another field,
+    which stands in `fields` from then on, or of another space: a collection without vectors of its own in a field has
+    none. `remove_others` removes the files of every dense index but these.
     """
 
     dense: DenseIndex
     keyword: KeywordIndex
-    open_field: Callable[[VectorField], DenseIndex]
+    open_dense: Callable[[VectorField, EmbeddingSpace | None], DenseIndex]
     remove_others: Callable[[Iterable[DenseIndex]], None]
     fields: Mapping[VectorField, DenseIndex] = field(default_factory=dict)
+    space: EmbeddingSpace | None = None
 
     def with_fields(self, names: AbstractSet[VectorField]) -> "CollectionIndex":
         """Return the same indexes and those of the fields, opened if they are not."""
         missing = sorted(names - self.fields.keys())
-        opened = {name: self.open_field(name) for name in missing}
+        opened = {name: self.open_dense(name, self.space) for name in missing}
         return replace(self, fields={**self.fields, **opened}) if opened else self
+
+    def in_space(self, space: EmbeddingSpace | None) -> "CollectionIndex":
+        """Return the keyword index and the dense indexes of a space, opened if it is another one.
+
+        Those of the space before are left to whoever still searches them.
+        """
+        if space == self.space:
+            return self
+        fields = {name: self.open_dense(name, space) for name in self.fields}
+        return replace(self, dense=self.open_dense("context", space), fields=fields, space=space)
 
     def of_field(self, name: VectorField) -> DenseIndex | None:
         """Return the index that holds the field, or `None` where the collection has no vectors for it.

@@ -14,7 +14,7 @@ def _local(folder: Path, signature: str) -> CollectionIndex:
     return CollectionIndex(
         dense=FaissDenseIndex(files),
         keyword=TantivyKeywordIndex(files / "keyword", signature),
-        open_field=partial(FaissDenseIndex, files),
+        open_dense=partial(FaissDenseIndex, files),
         remove_others=partial(remove_other_files, files),
     )
 

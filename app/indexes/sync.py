@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,6 +24,9 @@ _POLL_SECONDS = 0.01
 _LOOKS = 5
 _LOOK_WAIT_SECONDS = 10.0
 _NO_VECTOR = np.zeros(0, np.float32)
+
+ReadChunks: TypeAlias = Callable[[int, int], list[IndexedChunk]]
+"""Return chunks by key: those after a key, up to a number of them."""
 
 _Difference: TypeAlias = tuple[str, str, int]
 
@@ -64,6 +68,14 @@ def rebuild(
     """Make the index anew from the store, with no model call; raise `StoreBusy` where another one keeps writing."""
     with _granted(index, wait_seconds):
         _replace(index, store, analyzer, tell)
+
+
+def build(
+    index: Follower, chunks: ReadChunks, analyzer: Analyzer, revision: int, *, wait_seconds: float = 60.0
+) -> None:
+    """Make an index of a next space from that space's chunks, while nobody searches it yet."""
+    with _granted(index, wait_seconds):
+        index.replace(_pages(index, chunks, analyzer), revision)
 
 
 def compact(index: Follower, store: CollectionStore, analyzer: Analyzer, *, wait_seconds: float = 60.0) -> None:
@@ -130,11 +142,16 @@ def _replace(index: Follower, store: CollectionStore, analyzer: Analyzer, tell: 
 
 
 def _batches(index: Follower, store: CollectionStore, analyzer: Analyzer, tell: Tell) -> Iterator[list[IndexEntry]]:
+    for page in _pages(index, partial(store.all_chunks, field=index.field), analyzer):
+        yield page
+        tell(len(page))
+
+
+def _pages(index: Follower, chunks: ReadChunks, analyzer: Analyzer) -> Iterator[list[IndexEntry]]:
     after = -1
-    while chunks := store.all_chunks(after, BATCH_CHANGES, index.field):
-        yield _entries(index, chunks, analyzer)
-        after = chunks[-1].chunk_key
-        tell(len(chunks))
+    while page := chunks(after, BATCH_CHANGES):
+        yield _entries(index, page, analyzer)
+        after = page[-1].chunk_key
 
 
 def _entries(index: Follower, chunks: Sequence[IndexedChunk], analyzer: Analyzer) -> list[IndexEntry]:

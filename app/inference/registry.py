@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
+from app.domain import EmbeddingSpace, require_same_space
 from app.errors import (
     EmbeddingModelMismatch,
     EmbeddingUnavailable,
@@ -133,9 +134,21 @@ class Embedders:
         if model_name not in self._names:
             raise EmbeddingModelMismatch(
                 f"the collection was made with the embedding model {model_name!r}, which is not configured here",
-                hint="configure the model that the collection was made with",
+                hint="configure that model, or move the collection by `POST /v1/collections/{collection}/reembed` to "
+                f"one of {', '.join(self.available())}",
             )
         return self.get(model_name)
+
+    def of_vectors(self, space: EmbeddingSpace | None, model_name: str) -> Embedder:
+        """Return the embedder of the space of a collection's vectors, or of its model while it has none.
+
+        A collection that was just moved to another model has vectors of that one before its settings say so. Raises
+        `EmbeddingModelMismatch` where vectors of the space cannot be made here.
+        """
+        embedder = self.of_collection(model_name if space is None else space.model)
+        if space is not None:
+            require_same_space(space, embedder.space)
+        return embedder
 
     def close(self) -> None:
         """Close every embedder that was made."""

@@ -43,7 +43,7 @@ def update_collection(
             if opened.store.embedding_space() is not None:
                 raise EmbeddingModelMismatch(
                     f"the collection holds vectors of {before} and cannot change to {after}",
-                    hint="make another collection and send the documents there",
+                    hint="move it by `POST /v1/collections/{collection}/reembed`",
                 )
     return ingestion.collections.update(collection.name, title=title, description=description, settings=settings)
 

@@ -29,6 +29,8 @@ def run_compact(ingestion: Ingestion, opened: OpenCollection, _job: Job, report:
     removed = _sweep_originals(ingestion, opened, report)
     report.stage("store")
     drop_leftovers(ingestion, opened)
+    # Jobs on the whole collection run one after the other, so what is gathered now is of one that failed.
+    opened.store.upkeep.forget_next()
     opened.catch_up()
     opened.store.upkeep.trim_changes(1)
     opened.store.upkeep.compact()

@@ -69,7 +69,7 @@ def embed_chunks(
         rows = _embed_batch(embedder, [texts[digest] for digest in batch])
         fresh = dict(zip(batch, rows, strict=True))
         if len(missing) > BATCH:
-            store.stage_vectors(report.job_id, fresh)
+            store.stage_vectors(report.job_id, fresh, embedder.space)
         vectors |= fresh
     report.advance(len(texts))
     return EmbeddedChunks(

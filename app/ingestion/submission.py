@@ -175,7 +175,6 @@ def settings_hash(collection: Collection, submission: Submission) -> str:
             "pipeline": PIPELINE_VERSION,
             "chunking": chunking_of(collection, submission.chunking),
             "normalisation": asdict(normalisation_options(collection)),
-            "embedding": collection.embedding_model,
             "indexing": collection.indexing,
             "contextualizer": collection.contextualizer,
             "media_type": submission.media_type,

@@ -11,6 +11,7 @@ from app.ingestion.fetch_job import run_fetch
 from app.ingestion.ingest import Ingestion
 from app.ingestion.port import JobReport
 from app.ingestion.rebuild import run_rebuild
+from app.ingestion.reembed import run_reembed
 from app.ingestion.verify import run_verify
 from app.ingestion.work import run_ingest
 
@@ -27,5 +28,6 @@ TASKS: Mapping[str, Task] = {
     "compact": run_compact,
     "deduplicate": run_deduplicate,
     "rebuild": run_rebuild,
+    "reembed": run_reembed,
     "verify": run_verify,
 }

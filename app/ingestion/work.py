@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from app.catalog.claims import attempts_exhausted
 from app.catalog.collections import Collection
 from app.catalog.job import Job
-from app.domain import Chunk, Document, DocumentState, Extraction, require_same_space
-from app.errors import Cancelled, FootnoteError
+from app.domain import Chunk, Document, DocumentState, Extraction
+from app.errors import Cancelled, FootnoteError, Reembedded
 from app.indexes.opening import OpenCollection
 from app.inference.port import Embedder
 from app.ingestion import attachments
@@ -85,7 +85,12 @@ def run_ingest(ingestion: Ingestion, opened: OpenCollection, job: Job, report: J
         report.stage("load")
         if job.exhausted:
             raise attempts_exhausted(ingestion.settings.job_attempts)
-        return _work(task, job, registration)
+        while True:
+            try:
+                return _work(task, job, registration)
+            except Reembedded:
+                # The collection moved to another model meanwhile, whose vectors it has from now on.
+                continue
     except Cancelled:
         _forget(task)
         raise
@@ -145,7 +150,7 @@ def _write(
     )
     task.report.stage("write")
     attached = attachments.identified(prepared.attachments, task.document_id, task.store)
-    document = task.store.replace_document(_version(task, registration, prepared, embedded, attached))
+    document = task.store.replace_document(_version(task, registration, prepared, embedded, attached, embedder))
     task.store.drop_staged(job.id)
     counters.add("documents_ingested")
     _submit_attachments(task, before, prepared, attached)
@@ -204,12 +209,10 @@ def _compared(task: _Task, embedder: Embedder, sentences: Sequence[Chunk]) -> ND
 
 def _embedder(task: _Task) -> Embedder:
     """Return the collection's embedder, whose space becomes the collection's with its first document."""
-    embedder = task.ingestion.embedders.of_collection(task.collection.embedding_model)
     fixed = task.store.embedding_space()
+    embedder = task.ingestion.embedders.of_vectors(fixed, task.collection.embedding_model)
     if fixed is None:
         task.store.set_embedding_space(embedder.space)
-    else:
-        require_same_space(fixed, embedder.space)
     return embedder
 
 
@@ -264,7 +267,12 @@ def load_limits(settings: Settings) -> LoadLimits:
 
 
 def _version(
-    task: _Task, registration: int, prepared: Prepared, embedded: EmbeddedChunks, attached: Sequence[Attached]
+    task: _Task,
+    registration: int,
+    prepared: Prepared,
+    embedded: EmbeddedChunks,
+    attached: Sequence[Attached],
+    embedder: Embedder,
 ) -> PreparedDocument:
     payload, extraction = task.payload, prepared.extraction
     in_file = dict(extraction.metadata)
@@ -297,6 +305,7 @@ def _version(
         chunks=prepared.chunks,
         vectors=embedded.vectors,
         content_vectors=embedded.content_vectors,
+        space=embedder.space,
         most_chunks=Quotas.of(task.collection).chunks,
         keep_versions=task.collection.keep_versions,
     )

@@ -35,10 +35,10 @@ def query_vector(opened: OpenCollection, embedder: Embedder, query: str, timer: 
     what the embedder raises.
     """
     with timer.stage("embed"):
-        stored = opened.store.embedding_space()
-        if stored is None:
+        present = opened.index.space
+        if present is None:
             return None
-        require_same_space(stored, embedder.space)
+        require_same_space(present, embedder.space)
         vector: Vector = embedder.embed_queries([query])[0]
         return vector
 

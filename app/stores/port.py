@@ -251,8 +251,10 @@ class CollectionStore(Protocol):
         """Return the vectors this collection has, live, kept or staged, by SHA-256 of the indexed text."""
         ...
 
-    def stage_vectors(self, job_id: str, vectors: dict[bytes, NDArray[np.float32]]) -> None:
-        """Keep a batch's vectors, so that an interrupted job embeds nothing twice."""
+    def stage_vectors(
+        self, job_id: str, vectors: dict[bytes, NDArray[np.float32]], space: EmbeddingSpace | None = None
+    ) -> None:
+        """Keep a batch's vectors, so that an interrupted job embeds nothing twice; raise `Reembedded` as a write."""
         ...
 
     def known_contexts(self, job_id: str, document_id: str, title: str) -> dict[bytes, str]:

@@ -7,7 +7,7 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain import Chunk, Metadata, Notice, Page, text_hash
+from app.domain import Chunk, EmbeddingSpace, Metadata, Notice, Page, text_hash
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,8 @@ class PreparedDocument:
     content_vectors: NDArray[np.float32] | None = None
     chunking: Metadata | None = None
     """How this document was cut, where it says so itself."""
+    space: EmbeddingSpace | None = None
+    """What the vectors are of; they are refused with `Reembedded` where the collection has moved to another one."""
     keep_versions: int = 0
     """How many versions before this one can be brought back."""
     most_chunks: int | None = None

@@ -34,6 +34,7 @@ from app.stores.snapshot import WITHOUT_WORK
 from app.stores.sqlite_upkeep import SqliteUpkeep
 from app.stores.vectors import (
     drop_staged,
+    expect_space,
     fix_space,
     known_vectors,
     nearest,
@@ -103,6 +104,7 @@ class SqliteStore:
     def replace_document(self, prepared: PreparedDocument) -> Document:
         """Write a version in one transaction and log its changes."""
         with self._database.writing() as connection:
+            expect_space(connection, prepared.space)
             if prepared.keep_versions:
                 versions.keep_vectors(connection, prepared.registration, prepared.embedded_hashes)
                 contexts.keep_contexts(connection, prepared)
@@ -208,9 +210,12 @@ class SqliteStore:
         with self._database.reading(limited=False) as connection:
             return known_vectors(connection, text_hashes)
 
-    def stage_vectors(self, job_id: str, vectors: dict[bytes, NDArray[np.float32]]) -> None:
+    def stage_vectors(
+        self, job_id: str, vectors: dict[bytes, NDArray[np.float32]], space: EmbeddingSpace | None = None
+    ) -> None:
         """Keep a batch's vectors."""
         with self._database.writing() as connection:
+            expect_space(connection, space)
             stage_vectors(connection, job_id, vectors)
 
     def known_contexts(self, job_id: str, document_id: str, title: str) -> dict[bytes, str]:

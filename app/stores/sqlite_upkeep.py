@@ -1,15 +1,22 @@
 """`StoreUpkeep` on SQLite."""
 
+from collections.abc import Mapping
+
 import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import select
 
-from app.stores import changes, vectors
+from app.domain import EmbeddingSpace
+from app.stores import changes, reembedding
 from app.stores.connection import Database
 from app.stores.expressions import gathered, numbers
-from app.stores.port import Keys
+from app.stores.port import IndexedChunk, Keys, VectorField
 from app.stores.schema import chunks
+from app.stores.upkeep import NextText
+from app.stores.vectors import staging_jobs
 
 _LINES_AT_ONCE = 100_000
+_PARENTS_AT_ONCE = 500
 _PLACES = select(gathered(chunks.c.key), gathered(chunks.c.document_key), gathered(chunks.c.ordinal)).where(
     chunks.c.kind == "child"
 )
@@ -32,7 +39,7 @@ class SqliteUpkeep:
     def staging_jobs(self) -> list[str]:
         """Return the ids of jobs that have staged something."""
         with self._database.reading() as connection:
-            return vectors.staging_jobs(connection)
+            return staging_jobs(connection)
 
     def trim_changes(self, keep: int) -> int:
         """Forget all but the newest lines of the change log."""
@@ -48,3 +55,52 @@ class SqliteUpkeep:
     def compact(self) -> None:
         """Write the file anew without what was deleted."""
         self._database.compact()
+
+    # --- move to another embedding space ---
+
+    def next_space(self) -> EmbeddingSpace | None:
+        """Return the space that a re-embedding moves to."""
+        with self._database.reading() as connection:
+            return reembedding.present_next(connection)
+
+    def begin_next(self, space: EmbeddingSpace) -> EmbeddingSpace:
+        """Begin to gather vectors of another space, or go on."""
+        with self._database.writing() as connection:
+            return reembedding.begin(connection, space)
+
+    def forget_next(self) -> None:
+        """Forget everything of a next space."""
+        with self._database.writing() as connection:
+            reembedding.forget(connection)
+
+    def lacking_texts(self, after: int, limit: int) -> list[NextText]:
+        """Return texts without a vector in the next space."""
+        with self._database.reading(snapshot=True, limited=False) as connection:
+            return reembedding.lacking_texts(connection, after, limit)
+
+    def keep_next(self, vectors: Mapping[bytes, NDArray[np.float32]]) -> None:
+        """Keep vectors of the next space."""
+        with self._database.writing() as connection:
+            reembedding.keep(connection, vectors)
+
+    def keep_next_parents(self) -> None:
+        """Derive the next vectors of parents, some in each transaction."""
+        derived = _PARENTS_AT_ONCE
+        while derived == _PARENTS_AT_ONCE:
+            with self._database.writing() as connection:
+                derived = reembedding.keep_parents(connection, _PARENTS_AT_ONCE)
+
+    def next_counts(self) -> tuple[int, int]:
+        """Return how many vectors have a next one, and how many there are."""
+        with self._database.reading(snapshot=True, limited=False) as connection:
+            return reembedding.counts(connection)
+
+    def next_chunks(self, after: int, limit: int, field: VectorField) -> list[IndexedChunk]:
+        """Return the field's chunks with their next vectors."""
+        with self._database.reading(limited=False) as connection:
+            return reembedding.next_chunks(connection, after, limit, field)
+
+    def adopt_next(self) -> bool:
+        """Make the next space the present one."""
+        with self._database.writing() as connection:
+            return reembedding.adopt(connection)

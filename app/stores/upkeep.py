@@ -1,8 +1,21 @@
 """What a collection's store must do so that it can be looked after; the part of the port that no search needs."""
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
 
-from app.stores.port import Keys
+import numpy as np
+from numpy.typing import NDArray
+
+from app.domain import EmbeddingSpace
+from app.stores.port import IndexedChunk, Keys, VectorField
+
+
+class NextText(NamedTuple):
+    """A text that is to be embedded in the next space, of the chunk that has it."""
+
+    chunk_key: int
+    text_hash: bytes
+    text: str
 
 
 class StoreUpkeep(Protocol):
@@ -24,5 +37,46 @@ class StoreUpkeep(Protocol):
         """Leave nothing on the disk of what was deleted.
 
         Raises `StoreBusy` where others read or write for too long, `StorageFull` without room for a copy.
+        """
+        ...
+
+    # --- move to another embedding space ---
+
+    def next_space(self) -> EmbeddingSpace | None:
+        """Return the space that a re-embedding moves to, or `None`."""
+        ...
+
+    def begin_next(self, space: EmbeddingSpace) -> EmbeddingSpace:
+        """Begin to gather vectors of another space beside the present ones, or go on; return it as it is stored."""
+        ...
+
+    def forget_next(self) -> None:
+        """Forget everything of a next space."""
+        ...
+
+    def lacking_texts(self, after: int, limit: int) -> list[NextText]:
+        """Return texts without a vector in the next space, of chunks with keys from `after` on, by key."""
+        ...
+
+    def keep_next(self, vectors: Mapping[bytes, NDArray[np.float32]]) -> None:
+        """Keep vectors of the next space by the hash of their texts; to do it again changes nothing."""
+        ...
+
+    def keep_next_parents(self) -> None:
+        """Derive the next vectors of parents from those of their children."""
+        ...
+
+    def next_counts(self) -> tuple[int, int]:
+        """Return how many vectors have one in the next space, and how many there are."""
+        ...
+
+    def next_chunks(self, after: int, limit: int, field: VectorField) -> list[IndexedChunk]:
+        """Return the field's chunks with their next vectors by key, those after key `after`, without their texts."""
+        ...
+
+    def adopt_next(self) -> bool:
+        """Make the next space the present one, with all its vectors, in one transaction.
+
+        Returns False, with nothing done, while a vector lacks its next one: a document was written meanwhile.
         """
         ...

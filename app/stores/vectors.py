@@ -1,12 +1,14 @@
 """Keep vectors, rank them exactly, and remember the space that they are of."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, bindparam, delete, insert, select, union_all
+from sqlalchemy import Connection, Row, bindparam, delete, insert, select, union_all
 
-from app.domain import EmbeddingSpace, require_same_space
+from app.domain import EmbeddingSpace, require_same_space, same_space
+from app.errors import Reembedded
 from app.stores.expressions import cosine_distance, gathered, insert_or_skip, numbers, one_of, stored_vector
 from app.stores.fields import SOURCES
 from app.stores.port import Keys, VectorField
@@ -117,18 +119,35 @@ def nearest(
 def stored_space(connection: Connection) -> EmbeddingSpace | None:
     """Return the space of the vectors, `None` before the first."""
     row = connection.execute(_SPACE).one_or_none()
-    if row is None:
-        return None
-    fingerprint = tuple(loaded_vector(row.fingerprint).tolist())
-    return EmbeddingSpace(row.provider, row.model, row.dimensions, fingerprint)
+    return None if row is None else space_of(row)
+
+
+def space_of(row: Row[*tuple[Any, ...]]) -> EmbeddingSpace:
+    """Return the space that a row tells of."""
+    return EmbeddingSpace(row.provider, row.model, row.dimensions, tuple(loaded_vector(row.fingerprint).tolist()))
+
+
+def space_row(space: EmbeddingSpace) -> dict[str, Any]:
+    """Return the one row that tells of a space."""
+    fingerprint = stored_vector(np.array(space.fingerprint, np.float32))
+    told = {"provider": space.provider, "model": space.model, "dimensions": space.dimensions}
+    return {"id": 1, **told, "fingerprint": fingerprint}
 
 
 def fix_space(connection: Connection, space: EmbeddingSpace) -> None:
     """Make this the space of the vectors; raises `EmbeddingModelMismatch` where another one is."""
     fixed = stored_space(connection)
     if fixed is None:
-        fingerprint = stored_vector(np.array(space.fingerprint, np.float32))
-        row = {"id": 1, "provider": space.provider, "model": space.model, "dimensions": space.dimensions}
-        connection.execute(insert(embedding_space).values(**row, fingerprint=fingerprint))
+        connection.execute(insert(embedding_space).values(space_row(space)))
     else:
         require_same_space(fixed, space)
+
+
+def expect_space(connection: Connection, space: EmbeddingSpace | None) -> None:
+    """Raise `Reembedded` where the vectors are of another space than fresh ones; `None` expects nothing."""
+    stored = stored_space(connection) if space is not None else None
+    if space is not None and stored is not None and not same_space(stored, space):
+        raise Reembedded(
+            f"the collection moved from {space.model} to {stored.model} while vectors were made",
+            hint="do it again with the model that the collection has now",
+        )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from app.domain import Chunk
+from app.domain import Chunk, EmbeddingSpace
 from app.errors import Cancelled, UpstreamRejected
 from app.inference.embedders.hashed import HashedEmbedder
 from app.ingestion.embedding import BATCH, embed_chunks
@@ -19,7 +19,7 @@ class Kept:
     def known_vectors(self, hashes: Sequence[bytes]) -> dict[bytes, np.ndarray]:
         return {digest: self.vectors[digest] for digest in hashes if digest in self.vectors}
 
-    def stage_vectors(self, _job_id: str, vectors: dict[bytes, np.ndarray]) -> None:
+    def stage_vectors(self, _job_id: str, vectors: dict[bytes, np.ndarray], _space: object = None) -> None:
         self.vectors |= vectors
 
 
@@ -48,6 +48,11 @@ class Counting(HashedEmbedder):
         super().__init__()
         self.embedded = 0
         self._refuse = refuse
+
+    @property
+    def space(self) -> EmbeddingSpace:
+        """Return the space without counting its fingerprint."""
+        return HashedEmbedder().space
 
     def embed_passages(self, texts: Sequence[str]) -> np.ndarray:
         for index, text in enumerate(texts):

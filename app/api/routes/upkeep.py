@@ -1,4 +1,4 @@
-"""Look after a collection: verify, rebuild, compact, deduplicate."""
+"""Look after a collection: verify, rebuild, compact, deduplicate, reembed."""
 
 from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
@@ -10,11 +10,12 @@ from app.api.problems import raw_problem_response
 from app.api.queueing import queued
 from app.api.replies import reply
 from app.api.schemas.jobs import JobReply
-from app.api.schemas.upkeep import DeduplicateBody, Verification
+from app.api.schemas.strict import unknown_name
+from app.api.schemas.upkeep import DeduplicateBody, ReembedBody, Verification
 from app.api.strict_route import StrictRoute
 from app.api.waiting import PreferredWait, applied, finished
 from app.catalog.job import JobState
-from app.errors import Cancelled
+from app.errors import Cancelled, FieldError, UnknownField
 
 VERIFY_WAIT_SECONDS = 5.0
 """How long `verify` waits for its job where the caller does not say."""
@@ -89,3 +90,25 @@ async def deduplicate_collection(
     that also says something of its own stays whole, its duplicate chunks included, since its chunks are its text.
     """
     return await queued(access, "deduplicate", body.model_dump(), wait, idempotency)
+
+
+@router.post(
+    "/reembed",
+    operation_id="collections.reembed",
+    summary="Move a collection to another embedding model",
+    response_model=JobReply,
+    responses=keyed(403, 404, 409, 413, 415, 502) | accepted(JobReply, "The move is on its way"),
+)
+async def reembed_collection(
+    access: OwnerAccess, body: ReembedBody, wait: PreferredWait, idempotency: IdempotencyKey
+) -> Response:
+    """Queue the move: every text is embedded anew while searches use the vectors before, then all change at once.
+
+    Documents keep their ids, etags and chunks. Documents that are written meanwhile move too. A job that is cut short
+    goes on from its last batch, and so does a new one to the same model.
+    """
+    known = access.services.embedders.available()
+    if body.model not in known:
+        detail = f"the embedding model {unknown_name(body.model, known)}"
+        raise UnknownField(detail, errors=[FieldError("/model", "unknown_field", detail)])
+    return await queued(access, "reembed", body.model_dump(), wait, idempotency)

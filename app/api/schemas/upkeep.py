@@ -44,3 +44,11 @@ class DeduplicateBody(Request):
     threshold: Annotated[float, Field(ge=0.5, le=1, description="Least cosine of a duplicate")] = DEFAULT_THRESHOLD
     delete: Annotated[bool, Field(description="Delete documents that hold nothing but duplicates")] = False
     groups: Annotated[int, Field(ge=0, le=1000, description="Most groups that are listed")] = DEFAULT_GROUPS
+
+
+class ReembedBody(Request):
+    """Where to move."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"model": "multilingual-e5-small"}]})
+
+    model: Annotated[str, Field(min_length=1, max_length=200, description="A model that is configured on the server")]

@@ -16,6 +16,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from app.domain import EmbeddingSpace
 from app.errors import NotFound, StoreBusy
 from app.indexes.local.lock import WriteLock
 from app.indexes.local.vector_file import Rows, load_rows, save_rows, saved_revision
@@ -35,14 +36,19 @@ _beside = ThreadPoolExecutor(_PROCESSORS, thread_name_prefix="dense-rows")
 
 
 class FaissDenseIndex:
-    """The dense index of one field of a collection; `folder` is where its file and the file's lock stand."""
+    """The dense index of one field of a collection in one embedding space.
+
+    `folder` is where its file and the file's lock stand; vectors of another space have another file.
+    """
 
     wants_terms: ClassVar[bool] = False
     wants_vectors: ClassVar[bool] = True
 
-    def __init__(self, folder: Path, field: VectorField = "context") -> None:
+    def __init__(self, folder: Path, field: VectorField = "context", space: EmbeddingSpace | None = None) -> None:
         self.field = field
         name = "dense" if field == "context" else f"dense-{field}"
+        if space is not None:
+            name = f"{name}-{space.digest}"
         self.file = folder / f"{name}.npz"
         self._saving = WriteLock(folder / f"{name}.lock")
         self._writing = threading.Lock()

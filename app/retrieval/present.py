@@ -1,0 +1,38 @@
+"""Search a collection that may move to another embedding model at any moment: never in two spaces at once."""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from app.domain import EmbeddingSpace
+from app.errors import Reembedded
+from app.indexes.opening import OpenCollection
+from app.inference.port import Embedder
+from app.retrieval.plan import SearchPlan
+from app.retrieval.search import SearchResult, search
+
+EmbedderOf: TypeAlias = Callable[[EmbeddingSpace | None], Embedder]
+"""Return the embedder of a space, that of the collection's model for `None`; raise `EmbeddingModelMismatch`."""
+
+_ATTEMPTS = 3
+
+
+def search_present(
+    opened: OpenCollection, embedder_of: EmbedderOf, collection_name: str, plan: SearchPlan
+) -> SearchResult:
+    """Search by the embedder of the vectors that there are, again where they became another model's meanwhile."""
+    if "dense" not in plan.legs:
+        # A collection whose model is not configured here still answers by keywords.
+        return search(opened, None, collection_name, plan)
+    for _ in range(_ATTEMPTS):
+        space = opened.index.space
+        try:
+            result = search(opened, embedder_of(space), collection_name, plan)
+        except Exception:
+            # Whatever went wrong between two spaces is no failure of the search.
+            if opened.store.embedding_space() == space:
+                raise
+            opened.fresh()
+        else:
+            if opened.store.embedding_space() == space:
+                return result
+    raise Reembedded("the collection moved to other embedding models during the search", hint="search again")
