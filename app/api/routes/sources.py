@@ -93,17 +93,21 @@ def delete_source(
     response_model=JobReply,
     responses=keyed(403, 404, 409, 507) | accepted(JobReply, "The URL is being fetched"),
 )
-async def refresh_source(access: IngestAccess, source_id: SourceId, wait: PreferredWait) -> Response:
+async def refresh_source(
+    access: IngestAccess, source_id: SourceId, wait: PreferredWait, idempotency: IdempotencyKey
+) -> Response:
     """Queue the fetching, or answer the job that is at it; what has not changed is not sent and not embedded again."""
 
     def queue() -> Job:
         source = _visible(access, source_id)
         return queue_refresh(access.services.ingestion, access.collection, source)
 
-    waiting = await run_in_threadpool(queue)
-    job = await finished(access.services, waiting, wait)
-    headers = {"Location": f"/v1/jobs/{job.id}", **applied(wait)}
-    return reply(JobReply.model_validate(job), 200 if job.is_finished else 202, headers)
+    async def refresh() -> Response:
+        job = await finished(access.services, await run_in_threadpool(queue), wait)
+        headers = {"Location": f"/v1/jobs/{job.id}", **applied(wait)}
+        return reply(JobReply.model_validate(job), 200 if job.is_finished else 202, headers)
+
+    return await answered_once(idempotency, refresh, access.collection.id)
 
 
 def _visible(access: Access, source_id: str) -> Source:

@@ -97,13 +97,19 @@ def list_deliveries(
     operation_id="webhooks.test",
     summary="Send a webhook a ping",
     status_code=202,
-    responses=keyed(403, 404, 507),
+    response_model=DeliveryReply,
+    responses=keyed(403, 404, 409, 507),
 )
-def test_webhook(access: OwnerAccess, webhook_id: WebhookId) -> DeliveryReply:
+async def test_webhook(access: OwnerAccess, webhook_id: WebhookId, idempotency: IdempotencyKey) -> Response:
     """Queue a `ping`, whatever events the webhook takes; its deliveries tell what became of it."""
-    webhook = _existing(access, webhook_id)
-    queued = access.services.webhooks.ping(webhook, access.collection.name, Event(PING, {"webhook_id": webhook.id}))
-    return DeliveryReply.model_validate(queued)
+
+    def ping() -> Response:
+        webhook = _existing(access, webhook_id)
+        event = Event(PING, {"webhook_id": webhook.id})
+        queued = access.services.webhooks.ping(webhook, access.collection.name, event)
+        return reply(DeliveryReply.model_validate(queued), 202)
+
+    return await answered_once(idempotency, lambda: run_in_threadpool(ping), access.collection.id)
 
 
 def _existing(access: Access, webhook_id: str) -> Webhook:
