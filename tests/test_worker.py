@@ -74,7 +74,7 @@ def test_a_job_ends_with_its_document_found_and_its_stages_timed(services: Servi
     with Worker(services).running():
         job = finished(services, submit(services, collection, "a", "alpha beta"))
     assert (job.state, job.error) == ("succeeded", None)
-    assert [stage["name"] for stage in job.stages] == ["load", "embed", "write", "index"]
+    assert [stage["name"] for stage in job.stages] == ["load", "clean", "chunk", "embed", "write", "index"]
     assert job.result is not None
     assert job.result["chunks"] == {"total": 1, "embedded": 1, "reused": 0}
     with services.opened.get(collection.id) as opened:
@@ -104,12 +104,12 @@ def test_a_bug_in_one_job_ends_that_job_and_no_other(
 ) -> None:
     real = services.ingestion.parsers.prepare
 
-    def prepare(request: Any) -> Any:
+    def prepare(request: Any, *more: Any) -> Any:
         if request.filename == "poison":
             raise ZeroDivisionError
-        return real(request)
+        return real(request, *more)
 
-    monkeypatch.setattr(type(services.ingestion.parsers), "prepare", lambda _self, request: prepare(request))
+    monkeypatch.setattr(type(services.ingestion.parsers), "prepare", lambda _self, *given: prepare(*given))
     poison = Submission("p", services.ingestion.originals(collection.id).write(b"x"), filename="poison")
     with Worker(services).running():
         bad = finished(services, services.ingestion.submit(collection, poison))
@@ -201,7 +201,9 @@ def test_a_catalog_that_cannot_be_written_for_a_while_stops_no_thread(
     gate = threading.Event()
     prepare = services.ingestion.parsers.prepare
     monkeypatch.setattr(
-        type(services.ingestion.parsers), "prepare", lambda _self, request: gate.wait(SECONDS) and prepare(request)
+        type(services.ingestion.parsers),
+        "prepare",
+        lambda _self, *given: gate.wait(SECONDS) and prepare(*given),
     )
     with Worker(services).running() as worker:
         submitted = submit(services, collection, "a", "alpha")
@@ -215,7 +217,7 @@ def test_a_catalog_that_cannot_be_written_for_a_while_stops_no_thread(
 def test_a_disk_without_room_fails_the_job_by_its_name(
     services: Services, collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def prepare(_self: Any, _request: Any) -> Any:
+    def prepare(_self: Any, _request: Any, _report: Any) -> Any:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(type(services.ingestion.parsers), "prepare", prepare)

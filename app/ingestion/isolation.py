@@ -13,11 +13,21 @@ import subprocess
 import sys
 import threading
 import time
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from app.errors import DamagedDocument, DocumentLimitExceeded, FootnoteError, Unavailable
-from app.ingestion.port import LoadLimits, Prepared, PrepareRequest
-from app.ingestion.transfer import DEFECT, HEADER, LARGEST_FRAME, PAGES_ALLOWED, Frame, Receiver, request_frame
+from app.ingestion.port import JobReport, LoadLimits, Prepared, PrepareRequest
+from app.ingestion.transfer import (
+    DEFECT,
+    HEADER,
+    LARGEST_FRAME,
+    LAST_FRAMES,
+    PAGES_ALLOWED,
+    PROGRESS,
+    Frame,
+    Receiver,
+    request_frame,
+)
 
 IDLE_SECONDS = 15.0
 MAX_DOCUMENTS = 200
@@ -49,8 +59,8 @@ class ParserPool:
         self._reaper: threading.Timer | None = None
         self._closed = False
 
-    def prepare(self, request: PrepareRequest) -> Prepared:
-        """Detect, load and cut a document in a child.
+    def prepare(self, request: PrepareRequest, report: JobReport | None = None) -> Prepared:
+        """Detect, load and cut a document in a child, which tells the report how it goes.
 
         Raises what the loader raises, `DocumentLimitExceeded` that names the setting of time or memory, and
         `DamagedDocument` when the parser died of the document or failed on it.
@@ -59,7 +69,7 @@ class ParserPool:
             child = self._take()
             keep = False
             try:
-                prepared = child.prepare(request)
+                prepared = child.prepare(request, report)
             except FootnoteError as error:
                 # Memory that ran out once is in pieces: such a child ends itself.
                 keep = child.is_fit and not isinstance(error, DocumentLimitExceeded)
@@ -178,6 +188,7 @@ class _Child:
         self._poll = select.poll()
         self._poll.register(self._output, select.POLLIN | select.POLLHUP)
         self._has_ended = False
+        self._is_amid = False
 
     @property
     def is_alive(self) -> bool:
@@ -185,30 +196,35 @@ class _Child:
 
     @property
     def is_fit(self) -> bool:
-        """Return whether it may read another document."""
-        return self.documents < MAX_DOCUMENTS and self.resident_bytes < MAX_RESIDENT_BYTES
+        """Return whether it may read another document; one that was left amid a document may not."""
+        return not self._is_amid and self.documents < MAX_DOCUMENTS and self.resident_bytes < MAX_RESIDENT_BYTES
 
-    def prepare(self, request: PrepareRequest) -> Prepared:
+    def prepare(self, request: PrepareRequest, report: JobReport | None) -> Prepared:
         """Send one request and receive its answer."""
         self.documents += 1
+        self._is_amid = True
         deadline = time.monotonic() + request.limits.parse_timeout_seconds
         self._send(request_frame(request))
         receiver = Receiver(request.attachments_folder)
         try:
-            prepared = self._received(receiver, request.limits, deadline)
+            prepared = self._received(receiver, request.limits, deadline, report)
         except BaseException:
             receiver.discard()
             raise
         self.resident_bytes = receiver.resident_bytes
         return prepared
 
-    def _received(self, receiver: Receiver, limits: LoadLimits, deadline: float) -> Prepared:
+    def _received(self, receiver: Receiver, limits: LoadLimits, deadline: float, report: JobReport | None) -> Prepared:
         pages_allowed = 0
         while True:
             kind, payload = self._receive(deadline + pages_allowed * limits.ocr_page_seconds)
             if kind == PAGES_ALLOWED:
                 pages_allowed = min(int(json.loads(payload)), limits.max_pages)
                 continue
+            if kind == PROGRESS:
+                _pass_on(json.loads(payload), report)
+                continue
+            self._is_amid = kind not in LAST_FRAMES
             if kind == DEFECT:
                 logger.error("a loader failed", extra={"where": payload.decode("utf-8", "replace")})
                 raise DamagedDocument("the parser failed on this file", hint="open it in its program and save it anew")
@@ -260,6 +276,17 @@ class _Child:
             parts.append(part)
             length -= len(part)
         return b"".join(parts)
+
+
+def _pass_on(progress: list[Any], report: JobReport | None) -> None:
+    """Tell the report, which may end the work."""
+    if report is None:
+        return
+    stage, done, total, unit = progress
+    if total is None:
+        report.stage(stage)
+    else:
+        report.advance(done, total, unit)
 
 
 def _environment() -> dict[str, str]:

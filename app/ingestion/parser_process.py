@@ -11,16 +11,28 @@ import queue
 import resource
 import sys
 import threading
+import time
 import traceback
 from pathlib import Path
+from typing import Any
 
 from app.errors import DocumentLimitExceeded, FootnoteError
 from app.ingestion.loaders import ocr
 from app.ingestion.port import LoadLimits
-from app.ingestion.prepare import prepare
-from app.ingestion.transfer import DEFECT, HEADER, PAGES_ALLOWED, Frame, failure_frame, read_request, result_frames
+from app.ingestion.prepare import Listener, prepare
+from app.ingestion.transfer import (
+    DEFECT,
+    HEADER,
+    PAGES_ALLOWED,
+    PROGRESS,
+    Frame,
+    failure_frame,
+    read_request,
+    result_frames,
+)
 
 _NICENESS = 5
+_PROGRESS_SECONDS = 0.2
 _STATM = Path("/proc/self/statm")
 
 
@@ -49,15 +61,8 @@ def _read_requests(requests: "queue.SimpleQueue[bytes]") -> None:
 def _answer(payload: bytes, answers: io.BufferedWriter, address_space: int) -> None:
     request = read_request(payload)
     _limit(request.limits, address_space)
-
-    def allow_pages(pages: int) -> None:
-        # Processor time is counted in each of its threads.
-        _limit_time(request.limits.parse_timeout_seconds + pages * request.limits.ocr_page_seconds * ocr.THREADS)
-        _write(answers, (PAGES_ALLOWED, json.dumps(pages).encode()))
-        answers.flush()
-
     try:
-        for frame in result_frames(prepare(request, allow_pages), _memory()[1]):
+        for frame in result_frames(prepare(request, _Telling(answers, request.limits)), _memory()[1]):
             _write(answers, frame)
     except FootnoteError as error:
         _write(answers, failure_frame(error))
@@ -68,6 +73,31 @@ def _answer(payload: bytes, answers: io.BufferedWriter, address_space: int) -> N
     except Exception as error:  # noqa: BLE001 - any file may break any parser; the other side says which and logs it
         _write(answers, (DEFECT, _where(error).encode()))
     answers.flush()
+
+
+class _Telling(Listener):
+    """Pass on what happens while a document is prepared."""
+
+    def __init__(self, answers: io.BufferedWriter, limits: LoadLimits) -> None:
+        self._answers, self._limits = answers, limits
+        self._told = 0.0
+
+    def allow_pages(self, pages: int) -> None:
+        # Processor time is counted in each of its threads.
+        _limit_time(self._limits.parse_timeout_seconds + pages * self._limits.ocr_page_seconds * ocr.THREADS)
+        self._tell(PAGES_ALLOWED, pages)
+
+    def stage(self, name: str) -> None:
+        self._tell(PROGRESS, [name, 0, None, None])
+
+    def pages(self, done: int, total: int) -> None:
+        if time.monotonic() - self._told >= _PROGRESS_SECONDS:
+            self._told = time.monotonic()
+            self._tell(PROGRESS, ["load", done, total, "pages"])
+
+    def _tell(self, kind: bytes, value: Any) -> None:
+        _write(self._answers, (kind, json.dumps(value).encode()))
+        self._answers.flush()
 
 
 def too_much_memory(limits: LoadLimits) -> DocumentLimitExceeded:

@@ -27,6 +27,14 @@ def allow_nothing(_: int) -> None:
     """Leave the time limit as it is."""
 
 
+TellPages = Callable[[int, int], None]
+"""Hear how many pages of how many are read."""
+
+
+def tell_nobody(_done: int, _total: int) -> None:
+    """Hear nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """A file to load. `media_type` is what detection found, `declared` what the caller said (or `None`)."""
@@ -39,6 +47,7 @@ class Source:
     limits: LoadLimits
     allow_pages: Callable[[int], None] = allow_nothing
     """Say how many pages must be recognised: each adds `limits.ocr_page_seconds` to the time that parsing may take."""
+    tell_pages: TellPages = tell_nobody
 
 
 class Loader(Protocol):

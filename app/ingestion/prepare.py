@@ -1,6 +1,5 @@
 """Make a file ready for embedding: detect, load, clean, cut, contextualize. Runs in the process that parses."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 
@@ -13,23 +12,38 @@ from app.ingestion.cleaning import clean
 from app.ingestion.cut import cut
 from app.ingestion.detection import detect
 from app.ingestion.media_types import READ
-from app.ingestion.port import Prepared, PrepareRequest, Source, allow_nothing
+from app.ingestion.port import Prepared, PrepareRequest, Source
 from app.ingestion.registry import LOADERS
 from app.telemetry import StageTimer
 
 _token_counter = lru_cache(maxsize=4)(load_token_counter)
 
 
-def prepare(request: PrepareRequest, allow_pages: Callable[[int], None] = allow_nothing) -> Prepared:
-    """Return a document's text and its chunks; raises the error that says why there are none.
+class Listener:
+    """Hear how a document's preparation goes; this one hears nothing."""
 
-    `allow_pages` is called with the number of pages that take the time of recognition.
-    """
+    def allow_pages(self, pages: int) -> None:
+        """Take note of how many pages take the time of recognition."""
+
+    def stage(self, name: str) -> None:
+        """Take note of a stage that begins."""
+
+    def pages(self, done: int, total: int) -> None:
+        """Take note of how many pages of how many are read."""
+
+
+NOBODY = Listener()
+
+
+def prepare(request: PrepareRequest, listener: Listener = NOBODY) -> Prepared:
+    """Return a document's text and its chunks; raises the error that says why there are none."""
     timer = StageTimer()
     with timer.stage("load"):
-        extraction = load(request, allow_pages)
+        extraction = load(request, listener)
+    listener.stage("clean")
     with timer.stage("clean"):
         extraction = clean(extraction, request.normalisation)
+    listener.stage("chunk")
     with timer.stage("chunk"):
         chunks = cut(
             replace(extraction, boundaries=boundaries(extraction.text, request.known, request.chunking.size)),
@@ -44,7 +58,7 @@ def prepare(request: PrepareRequest, allow_pages: Callable[[int], None] = allow_
     return Prepared(extraction, chunks, {stage: timings[stage] for stage in ("load", "clean", "chunk")})
 
 
-def load(request: PrepareRequest, allow_pages: Callable[[int], None] = allow_nothing) -> Extraction:
+def load(request: PrepareRequest, listener: Listener = NOBODY) -> Extraction:
     """Return what the loader for the file's kind makes of it, with a notice where its name says another kind."""
     detected = detect(request.path, request.filename, request.declared)
     loader = LOADERS.get(detected.media_type)
@@ -57,7 +71,8 @@ def load(request: PrepareRequest, allow_pages: Callable[[int], None] = allow_not
         filename=request.filename,
         password=request.password,
         limits=request.limits,
-        allow_pages=allow_pages,
+        allow_pages=listener.allow_pages,
+        tell_pages=listener.pages,
     )
     extraction = loader(source)
     if extraction.attachments:

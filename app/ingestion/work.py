@@ -127,7 +127,8 @@ def _work(task: _Task, job: Job, registration: int) -> dict[str, Any]:
         task.store.set_state(task.document_id, registration, "processing")
     embedder = _embedder(task)
     request = _request(task, embedder)
-    prepared = join_sentences(task.ingestion.parsers.prepare(request), request, partial(_compared, task, embedder))
+    parsed = task.ingestion.parsers.prepare(request, task.report)
+    prepared = join_sentences(parsed, request, partial(_compared, task, embedder))
     try:
         return _write(task, job, registration, before, prepared, embedder)
     finally:

@@ -11,7 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import DamagedDocument, DocumentLimitExceeded, NoExtractableText, PasswordRequired, Unavailable
+from app.errors import (
+    Cancelled,
+    DamagedDocument,
+    DocumentLimitExceeded,
+    NoExtractableText,
+    PasswordRequired,
+    Unavailable,
+)
 from app.ingestion.isolation import ParserPool
 from app.ingestion.port import PrepareRequest
 
@@ -266,3 +273,38 @@ def _mail() -> bytes:
     message.set_content("See the table.")
     message.add_attachment(b"a,b\n1,2\n", maintype="text", subtype="csv", filename="a.csv")
     return bytes(message)
+
+
+class Told:
+    """A job's report that remembers what it was told, and ends the work at a stage."""
+
+    job_id = "job"
+
+    def __init__(self, cancels_at: str | None = None) -> None:
+        self.told: list[tuple[object, ...]] = []
+        self._cancels_at = cancels_at
+
+    def stage(self, name: str, total: int | None = None, unit: str | None = None) -> None:
+        self.told.append((name, total, unit))
+        if name == self._cancels_at:
+            raise Cancelled("the job was cancelled")
+
+    def advance(self, done: int, total: int | None = None, unit: str | None = None) -> None:
+        self.told.append((done, total, unit))
+
+
+def test_a_report_hears_of_pages_and_stages_while_the_child_works(pool, make_pdf, tmp_path, request_for) -> None:
+    (tmp_path / "three.pdf").write_bytes(make_pdf(["one", "two", "three"]))
+    report = Told()
+    pool.prepare(request_for(tmp_path / "three.pdf"), report)
+
+    assert report.told[0] == (1, 3, "pages")
+    assert report.told[-2:] == [("clean", None, None), ("chunk", None, None)]
+
+
+def test_a_cancellation_amid_a_document_ends_its_child_and_spoils_no_other(pool, short) -> None:
+    with pytest.raises(Cancelled):
+        pool.prepare(short, Told(cancels_at="clean"))
+
+    assert pool._idle == []
+    assert pool.prepare(short, Told()).extraction.text == "A short text."

@@ -27,7 +27,8 @@ def recognise_pages(document: Any, indexes: Sequence[int], source: Source) -> It
     if not indexes or not ocr.is_available(source.limits):
         return
     source.allow_pages(len(indexes))
-    for index in indexes:
+    for read, index in enumerate(indexes):
+        source.tell_pages(read, len(indexes))
         try:
             image = _rendered(document, index)
         except pdfium.PdfiumError:

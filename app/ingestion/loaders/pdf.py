@@ -139,7 +139,10 @@ def _read(document: Any, source: Source) -> Extraction:
         )
     if len(document) == 0:
         raise DamagedDocument("the PDF has no pages")
-    pages = list(_page_texts(document, _Fallback(source)))
+    pages = []
+    for page in _page_texts(document, _Fallback(source)):
+        pages.append(page)
+        source.tell_pages(len(pages), len(document))
     unread = unread_pages(document, [page.text for page in pages])
     for index, found in recognise_pages(document, unread, source):
         if len(found.text) > len(pages[index].text):

@@ -50,11 +50,16 @@ def test_a_stamp_on_a_picture_is_no_usable_text(load, make_pdf, monkeypatch) -> 
 
 @pytest.mark.usefixtures("with_ocr")
 def test_the_parser_says_how_many_pages_it_recognises(request_for, monkeypatch) -> None:
-    from app.ingestion.prepare import load
+    from app.ingestion.prepare import Listener, load
+
+    said: list[int] = []
+
+    class Told(Listener):
+        def allow_pages(self, pages: int) -> None:
+            said.append(pages)
 
     monkeypatch.setattr(ocr, "recognise", lambda image: ocr.Recognised("read", 0.9))
-    said: list[int] = []
-    load(request_for(SCAN), said.append)
+    load(request_for(SCAN), Told())
 
     assert said == [1]
 
