@@ -56,7 +56,8 @@ class Worksheet:
             for element in _elements(stream, "row"):
                 number_ = element.get("r", "")
                 last = int(number_) if number_.isdecimal() and len(number_) < 8 else last + 1
-                yield Row(last, merges.fill(last, dict(self._cells(element))))
+                if len(element):
+                    yield Row(last, merges.fill(last, dict(self._cells(element))))
 
     def _merges(self) -> list[Merge]:
         """Return the merged ranges, which stand behind the rows that they change."""
