@@ -21,6 +21,7 @@ from app.bootstrap import Services
 from app.catalog.job import Job
 from app.catalog.process_owner import ProcessOwner
 from app.errors import Cancelled, FootnoteError, StorageFull, Unavailable
+from app.ingestion.memory import give_back_free_memory, keep_arenas_few
 from app.ingestion.refresh import refresh_due
 from app.ingestion.report import Report, Stopping
 from app.ingestion.tasks import TASKS, WRITES
@@ -61,6 +62,7 @@ class Worker:
     warms_up: bool = True
     """Whether the embedded model is loaded before it is needed."""
     _stopping: threading.Event = field(default_factory=threading.Event)
+    _has_ended_jobs: threading.Event = field(default_factory=threading.Event)
     _threads: list[threading.Thread] = field(default_factory=list)
     _warming: threading.Thread | None = None
     _running: dict[str, Report] = field(default_factory=dict)
@@ -75,6 +77,7 @@ class Worker:
 
     def start(self) -> None:
         """Take back what dead processes left, then begin to work."""
+        keep_arenas_few()
         self._owner = ProcessOwner(self.services.settings.data / "workers")
         released = self.services.jobs.release_owners(self._owner.is_dead)
         if released:
@@ -266,6 +269,7 @@ class Worker:
         )
         self.services.notifier.notify()
         self._running.pop(job.id, None)
+        self._has_ended_jobs.set()
         counters.add(f"jobs_{state}")
         log.info(
             "job ended",
@@ -275,6 +279,10 @@ class Worker:
 
     def _renew(self) -> None:
         while not self._stopping.wait(HEARTBEAT_SECONDS):
+            if self._has_ended_jobs.is_set() and not self._running:
+                # Not amid work: it would wait for memory while the pages are walked.
+                self._has_ended_jobs.clear()
+                give_back_free_memory()
             if self._running:
                 for job_id in self._persist(lambda: self.services.jobs.heartbeat(self._owner_id)) or ():
                     report = self._running.get(job_id)
