@@ -42,3 +42,20 @@ def test_secrets_are_not_shown() -> None:
     )
     assert "a-secret" not in repr(settings)
     assert "sk-hidden" not in repr(settings)
+
+
+def test_networks_that_may_be_reached_are_read_and_checked() -> None:
+    assert load_settings({}).allowed_networks == ()
+    settings = load_settings({"FOOTNOTE_FETCH_ALLOWED_NETWORKS": "10.20.0.0/16, fd12::/32"})
+    assert [str(network) for network in settings.allowed_networks] == ["10.20.0.0/16", "fd12::/32"]
+    for wrong in ("10.20.0.1/16", "intranet"):
+        with pytest.raises(Misconfigured, match="FOOTNOTE_FETCH_ALLOWED_NETWORKS"):
+            load_settings({"FOOTNOTE_FETCH_ALLOWED_NETWORKS": wrong})
+
+
+def test_fetching_is_off_by_default_and_names_itself_in_one_line() -> None:
+    assert not load_settings({}).fetch
+    assert load_settings({"FOOTNOTE_FETCH": "1"}).fetch
+    for wrong in (" x", "x\r\nCookie: y", "x\n"):
+        with pytest.raises(Misconfigured, match="FOOTNOTE_FETCH_USER_AGENT"):
+            load_settings({"FOOTNOTE_FETCH_USER_AGENT": wrong})

@@ -1,5 +1,6 @@
 """URLs are accepted as documents, and fetched again when it is time or when asked."""
 
+import threading
 from typing import Any
 
 import pytest
@@ -24,6 +25,24 @@ def test_a_source_that_is_due_is_fetched_once(idle: Any, monkeypatch: pytest.Mon
     assert [refresh_due(idle.services.ingestion), refresh_due(idle.services.ingestion)] == [1, 0]
     (job,) = idle.services.jobs.unfinished(idle.collection.id, "a")
     assert queue_refresh(idle.services.ingestion, idle.collection, source).id == job.id
+
+
+def test_the_worker_fetches_what_is_due(idle: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    came_back = threading.Event()
+
+    def page(_visit: Any) -> Any:
+        if idle.site.paths() == ["/leave", "/leave"]:
+            came_back.set()
+        return idle.site.Page(b"<p>alpha</p>", headers=HTML)
+
+    idle.site.pages["/leave"] = page
+    with Worker(idle.services, warms_up=False).running():
+        idle.fetch(refresh_seconds=60)
+    later = idle.source.next_at
+    monkeypatch.setattr(idle.services.ingestion.sources, "_clock", lambda: later)
+    monkeypatch.setattr("app.worker.SOURCES_SECONDS", 0.01)
+    with Worker(idle.services, warms_up=False).running():
+        assert came_back.wait(60)
 
 
 def test_a_full_queue_leaves_nothing_half_made(fetch_stage: Any) -> None:
