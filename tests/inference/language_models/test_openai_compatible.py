@@ -161,3 +161,13 @@ def test_a_refused_key_is_an_authentication_error(model, model_server):
 def test_its_name_and_window_are_the_configured_ones(model, model_server):
     assert (model.name, model.context_tokens) == ("small", 4096)
     assert model_server.sent == []
+
+
+def test_only_work_in_the_background_waits_as_long_as_a_busy_server_asks(model, model_server, clock):
+    busy = model_server.Reply(status=429, headers={"Retry-After": "40"})
+    model_server.script = [busy]
+    with pytest.raises(LanguageModelUnavailable):
+        complete(model)
+    model_server.script = [busy]
+    answer = model.complete([Message("user", "?")], max_tokens=16, temperature=0, patient=True)
+    assert (answer.text, clock.pauses) == ("The answer.", [40.0])
