@@ -81,7 +81,7 @@ class IngestProgress:
             disable=not output.is_terminal,
         )
         self._overall = self._bars.add_task("ingesting", unit="files")
-        self._rows: dict[str, TaskID] = {}
+        self._rows: dict[tuple[str, str | None], TaskID] = {}
 
     def __enter__(self) -> Self:
         """Begin to show."""
@@ -103,15 +103,15 @@ class IngestProgress:
             self._show_line(done, total, in_work)
 
     def _show_rows(self, in_work: Sequence[FileInWork]) -> None:
-        present = {each.job_id for each in in_work}
-        for gone in self._rows.keys() - present:
+        # Each stage has a row of its own, since a row cannot forget a total that the next stage does not know.
+        stages = {(each.job_id, each.stage): each for each in in_work}
+        for gone in self._rows.keys() - stages.keys():
             self._bars.remove_task(self._rows.pop(gone))
-        for each in in_work:
-            if each.job_id not in self._rows:
-                self._rows[each.job_id] = self._bars.add_task("", unit="")
-            described = f"  {escape(each.path)}: {each.stage or 'begun'}"
-            row = self._rows[each.job_id]
-            self._bars.update(row, description=described, completed=each.done, total=each.total, unit=each.unit or "")
+        for stage, each in stages.items():
+            if stage not in self._rows:
+                described = f"  {escape(each.path)}: {each.stage or 'begun'}"
+                self._rows[stage] = self._bars.add_task(described, total=None, unit=each.unit or "")
+            self._bars.update(self._rows[stage], completed=each.done, total=each.total, unit=each.unit or "")
 
     def _show_line(self, done: int, total: int, in_work: Sequence[FileInWork]) -> None:
         self._line = f"{done} of {total} files"

@@ -1,5 +1,6 @@
 """Export a collection: one moment of its store and the originals that it refers to, while writes go on."""
 
+import fcntl
 import os
 import shutil
 import tempfile
@@ -58,10 +59,29 @@ def pack_original(writer: BundleWriter, folder: Path, digest: str, prefix: str =
 def workplace(spool: Path) -> Iterator[Path]:
     """Give an empty folder on the originals' file system, which is gone at the end of the block."""
     folder = Path(tempfile.mkdtemp(prefix=WORK_PREFIX, dir=spool))
+    held = os.open(folder, os.O_RDONLY)
     try:
+        fcntl.flock(held, fcntl.LOCK_EX)
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        os.close(held)
+
+
+def clear_workplaces(spool: Path, *, oldest: float) -> None:
+    """Remove the folders of processes that died: those that nobody holds and that have not changed since `oldest`."""
+    for folder in spool.glob(f"{WORK_PREFIX}*"):
+        with suppress(FileNotFoundError):
+            held = os.open(folder, os.O_RDONLY)
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            else:
+                if folder.stat().st_mtime < oldest:
+                    shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(held)
 
 
 def _link_originals(source: Path, target: Path) -> None:

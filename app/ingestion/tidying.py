@@ -10,6 +10,7 @@ from app.errors import Conflict, FootnoteError, NotFound
 from app.indexes.opening import OpenCollection
 from app.ingestion.compact import trim
 from app.ingestion.ingest import Ingestion
+from app.ingestion.packing import clear_workplaces
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +45,7 @@ def _clear_spool(ingestion: Ingestion) -> None:
     for path in ingestion.spool.iterdir():
         if path.is_file() and path.stat().st_mtime < oldest:
             path.unlink(missing_ok=True)
+    clear_workplaces(ingestion.spool, oldest=oldest)
 
 
 def _delete_expired(ingestion: Ingestion, collection: Collection, opened: OpenCollection) -> None:
