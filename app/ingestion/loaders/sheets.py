@@ -132,7 +132,7 @@ class _Tables:
         return row._replace(cells={column: cell for column, cell in row.cells.items() if column not in beside})
 
     def _record(self, row: Row) -> str:
-        if not self._head:
+        if not self._head or _spans_table(row):
             return _plain(row)
         cells = row.cells.items()
         return "; ".join(
@@ -146,6 +146,11 @@ def _plain(row: Row) -> str:
 
 def _own(row: Row) -> int:
     return sum(cell.filled is Filled.ITSELF for cell in row.cells.values())
+
+
+def _spans_table(row: Row) -> bool:
+    """Tell a label that is merged across the table from values."""
+    return len(row.cells) > 1 and _own(row) == 1 and all(cell.filled is not Filled.ABOVE for cell in row.cells.values())
 
 
 def _is_caption(row: Row, following: Row | None) -> bool:

@@ -89,10 +89,11 @@ class Worksheet:
         if kind == "inlineStr":
             return Cell(on_one_line(" ".join(map(string, element.iterchildren("{*}is")))), is_text=True)
         value = next(element.iterchildren("{*}v"), None)
-        if value is None:
-            self.formulas_without_value += len(element) > 0
+        raw = "" if value is None else value.text or ""
+        if not raw:
+            # A formula that gives an empty text says so by its kind.
+            self.formulas_without_value += kind == "n" and next(element.iterchildren("{*}f"), None) is not None
             return None
-        raw = value.text or ""
         if kind == "s":
             return self._shared(raw)
         if kind == "n":

@@ -224,6 +224,12 @@ def test_merged_cells_are_filled_down_and_across(lines) -> None:
     ]
 
 
+def test_a_label_that_is_merged_across_the_table_is_a_line(lines) -> None:
+    rows = [row("name", "sum"), row("North", None), row("Oulu", 1)]
+
+    assert lines(*rows, merged=("A2:B2",)) == ["North", "name: Oulu; sum: 1"]
+
+
 def test_a_head_of_two_rows_names_each_column_by_both(lines) -> None:
     rows = [row("city", "2026", None), row(None, "Q1", "Q2"), row("Oulu", 1, 2)]
 
@@ -284,12 +290,21 @@ def test_a_cell_that_does_not_say_where_it_stands_follows_the_one_before(lines, 
 
 
 def test_formulas_without_a_stored_value_are_told(load) -> None:
-    data = workbook({"Data": sheet(row("a", "b"), row(1, "<c><f>A2*2</f></c>"))})
+    data = workbook(
+        {
+            "Data": sheet(
+                row("a", "b"),
+                row(1, "<c><f>A2*2</f></c>"),
+                row(2, "<c><f>A3</f><v/></c>"),
+                row('<c t="str"><f>A4</f><v/></c>'),
+            )
+        }
+    )
 
     found = load(data, "a.xlsx")
 
-    assert found.text == "Data\n\na: 1"
-    assert [(notice.code, notice.extra) for notice in found.warnings] == [("formulas_without_value", {"count": 1})]
+    assert found.text == "Data\n\na: 1\na: 2"
+    assert [(notice.code, notice.extra) for notice in found.warnings] == [("formulas_without_value", {"count": 2})]
 
 
 def test_text_boxes_are_read_after_the_cells(load) -> None:
