@@ -39,6 +39,8 @@ CHECKS = [
     response_schema_conformance,
     response_headers_conformance,
 ]
+# Bytes of any kind are sent as they are.
+schemathesis.serializer.alias("application/zip", "application/octet-stream")
 SPECIFICATION = schemathesis.openapi.from_dict(openapi_document())
 _started: dict[str, FastAPI] = {}
 
