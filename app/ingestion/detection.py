@@ -59,9 +59,8 @@ _PICTURES = (
     (re.compile(rb"BM.{4}\0{4}.{4}[\x0c\x28\x34\x38\x40\x6c\x7c]\0{3}", re.S), BMP),
 )
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_MESSAGE = "__properties_version1.0"
 _OLE_KINDS = (
-    # First, since files attached to a message have their own entries in it.
-    ("__properties_version1.0", MSG, None),
     ("WordDocument", "an old binary Word document (.doc)", "convert it to .docx"),
     ("PowerPoint Document", "an old binary PowerPoint presentation (.ppt)", "convert it to .pptx"),
     ("Workbook", "an old binary Excel workbook (.xls)", "convert it to .xlsx"),
@@ -165,6 +164,9 @@ def _refuse_by_magic(head: bytes) -> None:
 
 def _ole(path: Path, claimed: str | None) -> str:
     content = path.read_bytes()
+    # First, since files attached to a message have their own entries in it.
+    if _MESSAGE.encode("utf-16-le") in content:
+        return MSG
     if "EncryptedPackage".encode("utf-16-le") in content:
         if claimed in OFFICE or claimed is None:
             return claimed or DOCX
@@ -173,8 +175,6 @@ def _ole(path: Path, claimed: str | None) -> str:
         )
     for entry, what, hint in _OLE_KINDS:
         if entry.encode("utf-16-le") in content:
-            if what == MSG:
-                return MSG
             raise _unsupported(what, hint)
     if claimed == MSG:
         return MSG

@@ -94,9 +94,9 @@ BY_EXTENSION = {
     ".webp": WEBP,
     ".bmp": BMP,
     **{ending: media_type for media_type, endings in CODE.items() for ending in endings},
-    **dict.fromkeys((".doc", ".dot"), _OLD_WORD),
+    ".doc": _OLD_WORD,
     **dict.fromkeys((".xls", ".xlt"), _OLD_EXCEL),
-    **dict.fromkeys((".ppt", ".pps", ".pot"), _OLD_POWERPOINT),
+    **dict.fromkeys((".ppt", ".pps"), _OLD_POWERPOINT),
 }
 BY_DECLARATION = {
     "text/x-markdown": MARKDOWN,

@@ -76,6 +76,7 @@ def detected(tmp_path: Path):
         (packed(mimetype=EPUB), None, None, EPUB),
         (OLE + "__properties_version1.0".encode("utf-16-le"), "a.msg", None, MSG),
         (OLE + "__properties_version1.0 WordDocument".encode("utf-16-le"), None, None, MSG),
+        (OLE + "__properties_version1.0 EncryptedPackage".encode("utf-16-le"), "a.msg", None, MSG),
         (b"From: a@example.org\n\nHello", "a.eml", None, EML),
         (b"Received: x\nFrom: a@example.org\nTo: b@example.org\nSubject: c\n\nHello", None, None, EML),
         (b"From: a@example.org\nTo: b@example.org\n\nHello", None, None, TEXT),

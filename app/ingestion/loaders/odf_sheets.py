@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 
 from lxml import etree
 
-from app.domain import Extraction, Notice
-from app.errors import EmptyDocument
+from app.domain import Extraction
 from app.ingestion.loaders.canonical import Assembly, on_one_line
 from app.ingestion.loaders.odf_content import OFFICE, PARAGRAPHS, TABLE, Content, Inline, count
 from app.ingestion.loaders.odf_text import cells_of, rows_of
@@ -16,41 +15,20 @@ from app.ingestion.port import Source
 
 _WIDEST = 16_384
 _WIDEST_MERGE = 256
-_NAMED_SHEETS = 100
 _MIDNIGHT = "T00:00:00"
 
 
 def read_spreadsheet(content: Content, source: Source) -> Extraction:
     """Return a line for each row of the visible sheets; raises `DocumentLimitExceeded` and `EmptyDocument`."""
     sheets = Sheets(Assembly(source.limits.max_characters))
-    hidden: list[str] = []
     for table in content.body.iterchildren(TABLE + "table"):
         name = table.get(TABLE + "name", "")
         style = table.get(TABLE + "style-name")
         if content.style_says(style, "table", "table-properties", TABLE + "display") == "false":
-            hidden.append(name)
+            sheets.hidden.append(name)
         else:
             sheets.write(name, _rows(table))
-    if not sheets.headings:
-        raise EmptyDocument("the spreadsheet has no text" + (" but in hidden sheets" if hidden else ""))
-    notices = [
-        Notice("hidden_sheets", f"{len(hidden)} hidden sheets were left out", {"sheets": hidden[:_NAMED_SHEETS]})
-    ]
-    return Extraction(
-        text=sheets.assembly.text(),
-        parser="ods",
-        media_type=source.media_type,
-        source_type="ods",
-        title=content.title,
-        headings=tuple(sheets.headings),
-        warnings=(*sheets.assembly.notices(), *(notices if hidden else ())),
-        details={
-            "records": len(sheets.records),
-            "sheets": [heading.title for heading in sheets.headings[:_NAMED_SHEETS]],
-        },
-        records=tuple(sheets.records),
-        record_numbers=tuple(sheets.record_numbers),
-    )
+    return sheets.extraction(source, "ods", content.title)
 
 
 @dataclass(slots=True)

@@ -8,12 +8,15 @@ from enum import Enum
 from itertools import chain
 from typing import NamedTuple
 
-from app.domain import Heading
+from app.domain import Extraction, Heading, Notice
+from app.errors import EmptyDocument
 from app.ingestion.loaders.canonical import Assembly, on_one_line
+from app.ingestion.port import Source
 
 _YEAR = re.compile(r"(19|20)\d\d")
 _LONGEST_HEAD = 120
 _MOST_HEAD_ROWS = 4
+_NAMED_SHEETS = 100
 
 
 class Filled(Enum):
@@ -41,12 +44,14 @@ class Row(NamedTuple):
 
 @dataclass(slots=True)
 class Sheets:
-    """The sheets written so far: a heading for each, and where each record begins and which row it was."""
+    """Write sheet after sheet: a heading for each, where each record begins and which row it was."""
 
     assembly: Assembly
-    headings: list[Heading] = field(default_factory=list)
-    records: list[int] = field(default_factory=list)
-    record_numbers: list[int] = field(default_factory=list)
+    hidden: list[str] = field(default_factory=list)
+    """The names of sheets that were left out."""
+    _headings: list[Heading] = field(default_factory=list)
+    _records: list[int] = field(default_factory=list)
+    _record_numbers: list[int] = field(default_factory=list)
 
     def write(self, name: str, rows: Iterator[Row], remarks: Sequence[str] = ()) -> None:
         """Write a sheet: its name, its rows without empty ones, and text that floats above the cells; or nothing."""
@@ -55,16 +60,42 @@ class Sheets:
         if first is None and not remarks:
             return
         title = on_one_line(name) or "Sheet"
-        self.headings.append(Heading(1, title, self.assembly.add(title)))
+        self._headings.append(Heading(1, title, self.assembly.add(title)))
         separator = "\n\n"
         for number, line in _Tables(chain((first,), filled)).lines() if first else ():
             start = self.assembly.add(line, separator)
             separator = "\n"
             if number is not None:
-                self.records.append(start)
-                self.record_numbers.append(number)
+                self._records.append(start)
+                self._record_numbers.append(number)
         for remark in remarks:
             self.assembly.add(remark)
+
+    def extraction(self, source: Source, kind: str, title: str | None) -> Extraction:
+        """Return what was written of a file of this kind; raises `EmptyDocument` for nothing."""
+        if not self._headings:
+            raise EmptyDocument(
+                "the workbook has no text" + (" but in hidden sheets" if self.hidden else ""),
+                hint="show the sheets that shall be read" if self.hidden else None,
+            )
+        names = [heading.title for heading in self._headings[:_NAMED_SHEETS]]
+        return Extraction(
+            text=self.assembly.text(),
+            parser=kind,
+            media_type=source.media_type,
+            source_type=kind,
+            title=title,
+            headings=tuple(self._headings),
+            warnings=(*self.assembly.notices(), *self._notices()),
+            details={"records": len(self._records), "sheets": names},
+            records=tuple(self._records),
+            record_numbers=tuple(self._record_numbers),
+        )
+
+    def _notices(self) -> Iterator[Notice]:
+        if self.hidden:
+            detail = f"{len(self.hidden)} hidden sheets were left out"
+            yield Notice("hidden_sheets", detail, {"sheets": self.hidden[:_NAMED_SHEETS]})
 
 
 class _Tables:
@@ -84,7 +115,7 @@ class _Tables:
                     yield None, _plain(row)
                     row = self._take() or row
                 if self._begins_table(row, is_first=before is None or not self._head):
-                    row = self._read_head(row)
+                    row = self._read_head(row) or row
             before = row
             yield row.number, self._record(self._without_names_beside(row))
 
@@ -103,23 +134,21 @@ class _Tables:
         is_elsewhere = len(row.cells) > 1 and not row.cells.keys() <= self._head.keys()
         return all(cell.is_text for cell in row.cells.values()) and (has_values or is_elsewhere)
 
-    def _read_head(self, row: Row) -> Row:
+    def _read_head(self, row: Row) -> Row | None:
         """Take the rows of the head and return the first record below."""
         names: dict[int, list[str]] = {}
+        following: Row | None = None
         for _ in range(_MOST_HEAD_ROWS):
             for column, cell in row.cells.items():
                 parts = names.setdefault(column, [])
                 if cell.text not in parts:
                     parts.append(cell.text)
             following = self._take()
-            if following is None:
-                break
-            if not (self._ahead and _continues_head(row, following)):
-                row = following
+            if following is None or self._ahead is None or not _continues_head(row, following):
                 break
             row = following
         self._head = _distinct({column: " ".join(names[column]) for column in sorted(names)})
-        return row
+        return following
 
     def _without_names_beside(self, row: Row) -> Row:
         """Learn the names of columns of a table that begins beside the present one, and return the row without them."""

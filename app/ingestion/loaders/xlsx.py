@@ -1,11 +1,11 @@
 """XLSX: each visible sheet under its name, a line for each row, `column: value; column: value`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.domain import Extraction, Notice
-from app.errors import DamagedDocument, EmptyDocument
+from app.errors import DamagedDocument
 from app.ingestion.loaders.canonical import Assembly
 from app.ingestion.loaders.drawing import lines
 from app.ingestion.loaders.office_package import Package, R, open_package
@@ -19,7 +19,6 @@ MEDIA_TYPES = ("application/vnd.openxmlformats-officedocument.spreadsheetml.shee
 _MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 _TEXT_BODY = "{http://schemas.openxmlformats.org/drawingml/2006/spreadsheetDrawing}txBody"
 _TRUE = ("1", "true")
-_NAMED_SHEETS = 100
 
 
 def load(source: Source) -> Extraction:
@@ -30,31 +29,16 @@ def load(source: Source) -> Extraction:
     with open_package(source) as package:
         main = package.main_part("xl/workbook.xml")
         tabs, workbook = _read_workbook(package, main)
-        sheets = Sheets(Assembly(source.limits.max_characters))
+        hidden = [tab.name for tab in tabs if tab.is_hidden]
+        sheets = Sheets(Assembly(source.limits.max_characters), hidden)
         without_value = 0
         for tab in (tab for tab in tabs if not tab.is_hidden):
             worksheet = Worksheet(package.archive, tab.part, workbook)
             with closing(worksheet.rows()) as rows:
                 sheets.write(tab.name, rows, list(_text_boxes(package, tab.part)))
             without_value += worksheet.formulas_without_value
-        hidden = [tab.name for tab in tabs if tab.is_hidden]
-        if not sheets.headings:
-            raise _empty(hidden)
-        return Extraction(
-            text=sheets.assembly.text(),
-            parser="xlsx",
-            media_type=source.media_type,
-            source_type="xlsx",
-            title=package.title(),
-            headings=tuple(sheets.headings),
-            warnings=(*sheets.assembly.notices(), *_notices(hidden, without_value)),
-            details={
-                "records": len(sheets.records),
-                "sheets": [heading.title for heading in sheets.headings[:_NAMED_SHEETS]],
-            },
-            records=tuple(sheets.records),
-            record_numbers=tuple(sheets.record_numbers),
-        )
+        extraction = sheets.extraction(source, "xlsx", package.title())
+        return replace(extraction, warnings=(*extraction.warnings, *_notices(without_value)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +77,7 @@ def _text_boxes(package: Package, part: str) -> Iterator[str]:
                 yield text
 
 
-def _empty(hidden: Sequence[str]) -> EmptyDocument:
-    if hidden:
-        return EmptyDocument("the workbook has no text but in hidden sheets", hint="show the sheets that shall be read")
-    return EmptyDocument("the workbook has no text")
-
-
-def _notices(hidden: Sequence[str], without_value: int) -> Iterator[Notice]:
-    if hidden:
-        detail = f"{len(hidden)} hidden sheets were left out"
-        yield Notice("hidden_sheets", detail, {"sheets": list(hidden[:_NAMED_SHEETS])})
+def _notices(without_value: int) -> Iterator[Notice]:
     if without_value:
         detail = f"{without_value} formulas have no stored value; open and save the workbook in its program"
         yield Notice("formulas_without_value", detail, {"count": without_value})
