@@ -41,6 +41,11 @@ CHINESE = [
 PASSAGES = ENGLISH + CHINESE
 
 
+def test_ligatures_and_full_width_forms_mean_what_they_spell(embedder: MultilingualE5) -> None:
+    printed, plain = embedder.embed_passages(["an eﬃcient ＡＰＩ ｶﾞｲﾄﾞ", "an efficient API ガイド"])
+    np.testing.assert_array_equal(printed, plain)
+
+
 @pytest.mark.parametrize("passages", [ENGLISH, CHINESE], ids=["english", "chinese"])
 @pytest.mark.parametrize(
     ("query", "place"),
