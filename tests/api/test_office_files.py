@@ -69,6 +69,21 @@ def test_a_row_of_a_workbook_is_found_with_its_head_its_sheet_and_its_rows(admin
     assert all(line.startswith("date: ") for line in hit["text"].split("\n")[2:])
 
 
+def test_so_many_rows_a_chunk_name_their_sheet_and_rows(admin: TestClient, collection: str) -> None:
+    path = f"/v1/collections/{collection}"
+    chunking = {"strategy": "records", "records": 5}
+    assert admin.patch(path, json={"chunking": chunking}).status_code == 200
+    put(admin, collection, ledger(12), "ledger.xlsx")
+
+    chunks = admin.get(f"{path}/documents/file/chunks").json()["data"]
+
+    assert [chunk["heading_path"] for chunk in chunks] == [
+        ["Ledger", "rows 2-6"],
+        ["Ledger", "rows 7-11"],
+        ["Ledger", "rows 12-13"],
+    ]
+
+
 def test_a_chunk_of_a_presentation_carries_its_slide(admin: TestClient, collection: str) -> None:
     put_ = put(admin, collection, (FILES / "pptx/powerpoint_sample.pptx").read_bytes(), "talk.pptx")
     hit = find(admin, collection, "A rectangle shape with this text inside")

@@ -11,6 +11,7 @@ from app.ingestion.port import Source
 
 _DEEPEST_LIST = 8
 _FALSE = "false"
+_WORDS_AROUND_A_NUMBER = 4
 
 
 def read_text(content: Content, source: Source) -> Extraction:
@@ -48,7 +49,8 @@ class _Story:
         """Write what stands above or below every page, equal ones once."""
         roots = () if self._content.styles is None else self._content.styles.iter(STYLE + kind)
         shown = (margin for margin in roots if margin.get(STYLE + "display") != _FALSE)
-        for text in dict.fromkeys("\n".join(self._lines(margin)) for margin in shown):
+        telling = (margin for margin in shown if not _only_counts_pages(margin))
+        for text in dict.fromkeys("\n".join(self._lines(margin)) for margin in telling):
             if text:
                 self._assembly.add(text)
 
@@ -157,6 +159,12 @@ class _Story:
     def _note(self, note: etree._Element) -> str:
         self._notes.append(note)
         return f"[{len(self._notes)}]"
+
+
+def _only_counts_pages(margin: etree._Element) -> bool:
+    """Tell `Page 3 of 7` from what says something."""
+    words = "".join(margin.itertext()).split()
+    return next(margin.iter(TEXT + "page-number"), None) is not None and len(words) <= _WORDS_AROUND_A_NUMBER
 
 
 def rows_of(table: etree._Element) -> Iterator[etree._Element]:

@@ -117,7 +117,7 @@ def test_text_boxes_follow_their_paragraph(text_of) -> None:
 
 def test_headers_and_footers_come_once_around_the_text(text_of) -> None:
     page = "<style:master-page><style:header>{}</style:header><style:footer>{}</style:footer></style:master-page>"
-    number = "<text:page-number>7</text:page-number>"
+    number = "Page <text:page-number>7</text:page-number> of <text:page-count>9</text:page-count>"
     hidden = f'<style:master-page><style:header style:display="false">{p("unused")}</style:header></style:master-page>'
     styles = page.format(p("DRAFT"), p(number)) + page.format(p("DRAFT"), p("foot")) + hidden
 
