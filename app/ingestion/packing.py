@@ -94,12 +94,16 @@ def _link_originals(source: Path, target: Path) -> None:
 
 def _content(collection: Collection, copy: CollectionStore) -> dict[str, Any]:
     stats, space = copy.stats(), copy.embedding_space()
+    settings = collection.settings
+    if space is not None:
+        # A collection that is just moved to another model names the one before for a moment longer.
+        settings = settings | {"embedding": settings["embedding"] | {"model": space.model}}
     return {
         "collection": {
             "name": collection.name,
             "title": collection.title,
             "description": collection.description,
-            "settings": collection.settings,
+            "settings": settings,
         },
         "embedding_space": None
         if space is None

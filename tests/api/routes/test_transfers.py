@@ -114,26 +114,22 @@ def test_what_is_imported_answers_as_what_was_exported(
     assert sent(elsewhere, "twice", exported(elsewhere, "copy")).status_code == 201
 
 
-def test_a_service_with_another_model_finds_by_keywords_and_refuses_vectors(
+def test_a_service_without_its_model_finds_by_keywords_and_refuses_vectors(
     admin: TestClient, collection: str, started: Callable[..., TestClient], model_server: Any
 ) -> None:
-    admin.delete(f"/v1/collections/{collection}")
-    fill(admin, collection)
-    remote = {"embedding_base_url": model_server.url, "embedding_model": "m", "embedding_dimensions": 8}
-    elsewhere = started(embedder="openai_compatible", **remote)
-    assert elsewhere.app.state.services.embedders.default_model == "m"  # type: ignore[attr-defined]
-    files = forged(exported(admin, collection), _another_model)
-    assert sent(elsewhere, "copy", files).status_code == 201
-    assert admin.post(f"/v1/collections/{collection}/rebuild", headers=READY).status_code == 200
-    assert answers(elsewhere, "copy", ("keyword",)) == answers(admin, collection, ("keyword",))
+    source = started(embedder="openai_compatible", embedding_base_url=model_server.url, embedding_model="m")
+    fill(source, "c")
+    assert source.post("/v1/collections/c/rebuild", headers=READY).status_code == 200
+    copy = f"{collection}-copy"
+    content, expected = exported(source, "c"), answers(source, "c", ("keyword",))
+    asked = len(model_server.sent)
+    made = sent(admin, copy, content)
+    assert (made.status_code, made.json()["embedding"]) == (201, {"model": "m"})
+    assert answers(admin, copy, ("keyword",)) == expected
     for mode in ("dense", "hybrid"):
-        refused = elsewhere.post("/v1/collections/copy/search", json={"query": "x", "mode": mode})
+        refused = admin.post(f"/v1/collections/{copy}/search", json={"query": "x", "mode": mode})
         assert (refused.status_code, refused.json()["code"]) == (409, "embedding_model_mismatch")
-    assert model_server.sent == [], "no model was asked"
-
-
-def _another_model(_: dict[str, bytes], manifest: dict[str, Any]) -> None:
-    manifest["content"]["collection"]["settings"]["embedding"]["model"] = "a model that is not here"
+    assert len(model_server.sent) == asked, "no model was asked"
 
 
 def test_an_export_holds_no_key_no_job_and_nothing_deleted(
