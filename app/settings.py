@@ -82,8 +82,9 @@ class Settings(BaseSettings):
         2_000_000_000, ge=100_000_000, description="Memory limit of the process that parses"
     )
     ocr_page_seconds: float = Field(
-        20, ge=0, description="Time that a page to be recognised (OCR) adds to its document's limit; 0 for none"
+        60, ge=0, description="Time that a page to be recognised (OCR) adds to its document's limit; 0 for none"
     )
+    max_ocr_pages: int = Field(500, ge=1, description="Most pages of one document that are recognised (OCR)")
     max_attachments: int = Field(100, ge=0, description="Most attachments of one e-mail that become documents")
     parse_processes: int = Field(1, ge=1, le=64, description="Documents parsed side by side, per server process")
 

@@ -219,7 +219,7 @@ class _Child:
         while True:
             kind, payload = self._receive(deadline + pages_allowed * limits.ocr_page_seconds)
             if kind == PAGES_ALLOWED:
-                pages_allowed = min(int(json.loads(payload)), limits.max_pages)
+                pages_allowed = min(int(json.loads(payload)), limits.max_ocr_pages)
                 continue
             if kind == PROGRESS:
                 _pass_on(json.loads(payload), report)

@@ -19,7 +19,8 @@ class LoadLimits:
     max_chunks: int
     parse_timeout_seconds: float
     parse_memory_bytes: int
-    ocr_page_seconds: float = 20.0
+    ocr_page_seconds: float = 60.0
+    max_ocr_pages: int = 500
     max_attachments: int = 100
 
 

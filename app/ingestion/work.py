@@ -263,6 +263,7 @@ def load_limits(settings: Settings) -> LoadLimits:
         parse_timeout_seconds=settings.parse_timeout_seconds,
         parse_memory_bytes=settings.parse_memory_bytes,
         ocr_page_seconds=settings.ocr_page_seconds,
+        max_ocr_pages=settings.max_ocr_pages,
         max_attachments=settings.max_attachments,
     )
 

@@ -45,7 +45,7 @@ def load(source: Source) -> Extraction:
         source_type="image",
         pages=tuple(pages),
         coverage=round(1 - len(empty) / len(pages), 4),
-        warnings=(*assembly.notices(), *ocr.pages_without_text(empty, source.limits)),
+        warnings=(*assembly.notices(), *ocr.pages_without_text(empty, source.limits, len(pages) - len(empty))),
         details=ocr.report({number: found.confidence for number, found in enumerate(recognised, 1) if found.text}),
     )
 
@@ -58,10 +58,10 @@ def _images(source: Source) -> Iterator[ocr.Image]:
     try:
         with Image.open(source.path, formats=_FORMATS) as picture:
             frames = getattr(picture, "n_frames", 1) if picture.format == "TIFF" else 1
-            if frames > source.limits.max_pages:
+            if frames > source.limits.max_ocr_pages:
                 raise DocumentLimitExceeded(
-                    f"the picture has {frames} pages, {source.limits.max_pages} are allowed",
-                    hint="split the file, or raise FOOTNOTE_MAX_PAGES",
+                    f"the picture has {frames} pages, {source.limits.max_ocr_pages} are allowed",
+                    hint="split the file, or raise FOOTNOTE_MAX_OCR_PAGES",
                 )
             source.allow_pages(frames)
             for frame in range(frames):

@@ -62,11 +62,13 @@ def hint_for_scans(limits: LoadLimits) -> str:
     return "nothing could be read in it: scan it anew, straight and with at least 200 dots per inch"
 
 
-def pages_without_text(numbers: Sequence[int], limits: LoadLimits) -> tuple[Notice, ...]:
+def pages_without_text(numbers: Sequence[int], limits: LoadLimits, recognised: int) -> tuple[Notice, ...]:
     """Return the warning that these pages have no text, with what may help where they were not recognised."""
     if not numbers:
         return ()
     hint = {} if is_available(limits) else {"hint": hint_for_scans(limits)}
+    if len(numbers) + recognised > limits.max_ocr_pages:
+        hint = {"hint": f"only {limits.max_ocr_pages} pages were recognised: split it, or raise FOOTNOTE_MAX_OCR_PAGES"}
     return (Notice("pages_without_text", f"{len(numbers)} pages have no text", {"pages": list(numbers), **hint}),)
 
 

@@ -23,9 +23,10 @@ def unread_pages(document: Any, texts: Sequence[str]) -> list[int]:
 
 
 def recognise_pages(document: Any, indexes: Sequence[int], source: Source) -> Iterator[tuple[int, Recognised]]:
-    """Yield each page's index and its recognised text; nothing where it is not available."""
+    """Yield each page's index and its recognised text, up to a limit; nothing where it is not available."""
     if not indexes or not ocr.is_available(source.limits):
         return
+    indexes = indexes[: source.limits.max_ocr_pages]
     source.allow_pages(len(indexes))
     for read, index in enumerate(indexes):
         source.tell_pages(read, len(indexes))

@@ -168,7 +168,10 @@ def _read(document: Any, source: Source) -> Extraction:
         pages=tuple(places),
         headings=tuple(_headings(document, places, text)),
         coverage=round(1 - len(empty) / len(pages), 4),
-        warnings=(*assembly.notices(), *ocr.pages_without_text(empty, source.limits)),
+        warnings=(
+            *assembly.notices(),
+            *ocr.pages_without_text(empty, source.limits, sum(page.parser == "ocr" for page in pages)),
+        ),
         details=_details(pages),
     )
 

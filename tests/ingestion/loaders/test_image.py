@@ -86,7 +86,7 @@ def test_too_many_pages_are_refused(load, drawn) -> None:
     fax = saved(drawn("One"), "tiff", save_all=True, append_images=[drawn("Two")])
 
     with pytest.raises(DocumentLimitExceeded, match="2 pages, 1 are allowed"):
-        load(fax, "a.tiff", limits={"max_pages": 1})
+        load(fax, "a.tiff", limits={"max_ocr_pages": 1})
 
 
 def test_a_picture_that_is_cut_off_is_damaged(load, drawn) -> None:

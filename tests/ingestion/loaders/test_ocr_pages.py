@@ -100,3 +100,14 @@ def test_without_the_extra_pages_that_are_pictures_are_named_with_the_hint(load,
     assert notice.code == "pages_without_text"
     assert notice.extra["pages"] == [2]
     assert "footnote[ocr]" in notice.extra["hint"]
+
+
+@pytest.mark.usefixtures("with_ocr")
+def test_no_more_pages_are_recognised_than_the_limit_says(load, make_pdf, monkeypatch) -> None:
+    monkeypatch.setattr(ocr, "recognise", lambda image: ocr.Recognised("read", 0.9))
+    extraction = load(make_pdf([None, None, None]), "a.pdf", limits={"max_ocr_pages": 2})
+
+    assert extraction.text == "read\n\nread"
+    [notice] = extraction.warnings
+    assert notice.extra["pages"] == [3]
+    assert "FOOTNOTE_MAX_OCR_PAGES" in notice.extra["hint"]
