@@ -301,3 +301,43 @@ def test_an_index_folder_that_was_removed_is_built_again(opened: OpenCollection,
     opened.fresh()
     assert count(opened, "word") == 2
     assert opened.verify() == []
+
+
+def test_following_and_rebuilding_tell_how_far_they_are(
+    collections: OpenCollections, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.indexes.sync.BATCH_CHANGES", 4)
+    collections.create("c")
+    with collections.get("c") as opened:
+        put(opened.store, "a", [f"word{number} " for number in range(10)])
+        told: list[tuple[int, int]] = []
+        opened.catch_up(lambda done, total: told.append((done, total)))
+        assert told == sorted(told)
+        assert told[-1] == (20, 20), "ten changes in each of two indexes"
+        told.clear()
+        opened.rebuild(lambda done, total: told.append((done, total)))
+        assert [done for done, _ in told] == [4, 8, 10, 14, 18, 20]
+
+
+def test_a_rebuild_that_is_ended_halfway_leaves_the_old_index_answering(
+    collections: OpenCollections, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.indexes.sync.BATCH_CHANGES", 4)
+    collections.create("c")
+
+    def end(done: int, _total: int) -> None:
+        if done > 12:
+            raise ZeroDivisionError
+
+    with collections.get("c") as opened:
+        put(opened.store, "a", ["word "] * 10)
+        opened.catch_up()
+        with pytest.raises(ZeroDivisionError):
+            opened.rebuild(end)
+        assert count(opened, "word") == 10
+        put(opened.store, "b", ["word "])
+        opened.fresh()
+        assert count(opened, "word") == 11
+        assert opened.verify() == []
+        opened.rebuild()
+        assert count(opened, "word") == 11
