@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from app.bootstrap import Services
+from app.catalog.claims import attempts_exhausted
 from app.catalog.job import Job
 from app.catalog.process_owner import ProcessOwner
 from app.errors import Cancelled, FootnoteError, StorageFull, Unavailable
@@ -190,6 +191,8 @@ class Worker:
                     report.stage("index")
                     self._written.put(_Written(job, report, result))
                     return
+                if job.exhausted:
+                    raise attempts_exhausted(self.services.settings.job_attempts)
                 result = TASKS[job.kind](self.services.ingestion, opened, job, report)
                 self._finish(job, report, "succeeded", result=result)
         except Stopping:

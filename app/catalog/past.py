@@ -6,6 +6,7 @@ from sqlalchemy import Connection, delete, select
 
 from app.catalog.job import Job, JobState
 from app.catalog.tables import idempotency_keys, jobs, webhook_deliveries, webhooks
+from app.catalog.webhook import DeliveryState
 
 _BATCH = 500
 _RETRYABLE = (JobState.FAILED, JobState.CANCELLED)
@@ -28,6 +29,6 @@ def erase_past(connection: Connection, collection_id: str, keeps: Callable[[Job]
     answered = (idempotency_keys.c.collection_id == collection_id) & idempotency_keys.c.status.is_not(None)
     connection.execute(delete(idempotency_keys).where(answered))
     hooks = select(webhooks.c.id).where(webhooks.c.collection_id == collection_id)
-    ended = webhook_deliveries.c.next_at.is_(None) & webhook_deliveries.c.owner.is_(None)
+    ended = webhook_deliveries.c.state != DeliveryState.PENDING
     connection.execute(delete(webhook_deliveries).where(webhook_deliveries.c.webhook_id.in_(hooks), ended))
     return len(gone)

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
+from app.domain import EmbeddingSpace
 from app.indexes.port import CollectionIndex, DenseIndex, Follower, IndexEntry, KeywordIndex
 from app.indexes.registry import INDEXES, create_index
 from app.stores.port import Scope
@@ -85,6 +86,22 @@ def leg(open_leg: Callable[[], Follower]) -> Follower:
     return open_leg()
 
 
+def test_dense_indexes_of_other_spaces_stand_in_files_of_their_own_until_they_are_removed(
+    open_index: Callable[[], CollectionIndex],
+) -> None:
+    one, other = (EmbeddingSpace("test", name, DIMENSIONS, (1.0,)) for name in ("one", "other"))
+    index = open_index().in_space(one)
+    write(index.dense, entries(["word a"]), revision=1)
+    moved = index.in_space(other)
+    assert moved.dense.revision() == 0
+    write(moved.dense, entries(["word a", "word b"]), revision=2)
+    for each in (index, moved):
+        each.dense.close()
+    assert [open_index().in_space(space).dense.revision() for space in (one, other, one)] == [1, 2, 1]
+    moved.remove_others([moved.dense])
+    assert [open_index().in_space(space).dense.revision() for space in (one, other)] == [0, 2]
+
+
 class TestEitherLeg:
     def test_a_new_index_is_empty_and_at_revision_zero(self, leg: Follower) -> None:
         assert leg.revision() == 0
@@ -102,6 +119,28 @@ class TestEitherLeg:
         write(leg, [], [2], revision=4)
         assert leg.keys().tolist() == [1, 3]
         assert sorted(find(leg)) == [1, 3]
+
+    def test_after_erasing_no_file_holds_what_was_deleted_and_none_that_is_behind_brings_it_back(
+        self, open_leg: Callable[[], Follower], tmp_path: Path
+    ) -> None:
+        chunks = entries(["word kept", "word quagmire"])
+        gone = chunks[1].vector.tobytes()
+        leg, behind = open_leg(), open_leg()
+        write(leg, chunks, revision=2)
+        if not leg.wants_terms:
+            # Each process follows for itself.
+            write(behind, chunks, revision=2)
+        write(leg, [], [2], revision=3)
+        with leg.writing() as granted:
+            assert granted
+            if not leg.erase():
+                leg.replace([chunks[:1]], 3)
+                assert leg.erase()
+        behind.close()
+        held = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+        assert b"quagmire" not in held
+        assert gone not in held
+        assert open_leg().keys().tolist() == [1]
 
     def test_deleting_what_is_not_there_changes_only_the_revision(self, leg: Follower) -> None:
         write(leg, entries(["word a"]), revision=1)

@@ -29,7 +29,9 @@ def serve_b(model_server: Any) -> dict[str, str]:
         return model_server.Reply(body={"object": "list", "data": data, "model": "b", "usage": {}})
 
     model_server.respond = respond
-    return {"embedding_base_url": model_server.url, "embedding_model": "b"}
+    server = {"embedding_base_url": model_server.url, "embedding_model": "b"}
+    # What one collection has embedded must not make the other's move quick.
+    return {**server, "embedding_cache_bytes": "0"}
 
 
 def fill(client: httpx.Client, name: str, texts: int, body: dict[str, Any] | None = None) -> None:
