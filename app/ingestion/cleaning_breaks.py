@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from bisect import bisect_left, insort
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ _FEWEST_DOTS = 4
 _TERMINAL = frozenset(".!?:;。！？：；…｡")
 _CLOSERS = "\"'”’»」』）)]》】"
 _OPENERS = frozenset("\"'“‘«「『（(《【[")
-_CODE = re.compile(r"[{}<>=\\|_]|;$|//")
+_CODE = re.compile(r"[{}<>=\\|_]")
 _UNSPACED = re.compile(r"[\u2e80-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffee\U00020000-\U0003ffff]")
 _UNKNOWABLE = re.compile(r"[\u0e00-\u0eff\u1000-\u11ff\u1780-\u17ff\uac00-\ud7ff]")
 """Hangul, Thai, Lao, Burmese, Khmer: their lines may break within a word or between two, and nothing tells which."""
@@ -86,15 +87,16 @@ def _widths(lines: Sequence[_Line]) -> list[int]:
     """Return how wide the text around each line is set, in columns."""
     # PDFium puts a line that ends in a hyphen and the one after it into one.
     columns = [[_columns(part) for part in line.text.rstrip().split(SOFT_HYPHEN)] for line in lines]
+    columns = [[width for width in parts if width >= _NARROWEST] for parts in columns]
+    near: list[int] = []
     widths = []
-    for place in range(len(lines)):
-        near = sorted(
-            width
-            for parts in columns[max(0, place - _NEIGHBOURS) : place + _NEIGHBOURS + 1]
-            for width in parts
-            if width >= _NARROWEST
-        )
-        widths.append(near[len(near) * 4 // 5] if near else 0)
+    for place in range(len(lines) + _NEIGHBOURS):
+        for width in columns[place] if place < len(lines) else ():
+            insort(near, width)
+        for width in columns[place - 2 * _NEIGHBOURS - 1] if place > 2 * _NEIGHBOURS else ():
+            del near[bisect_left(near, width)]
+        if place >= _NEIGHBOURS:
+            widths.append(near[len(near) * 4 // 5] if near else 0)
     return widths
 
 
@@ -137,7 +139,8 @@ def _goes_on(following: str) -> bool:
 def _is_prose(line: str) -> bool:
     """Tell running text from headings, names, rows of a table, formulas and code."""
     words = line.split()
-    if len(words) < _FEWEST_WORDS or len(_CODE.findall(line)) > 1 or "\t" in line.strip():
+    signs_of_code = len(_CODE.findall(line)) + line.count("//") + line.endswith(";")
+    if len(words) < _FEWEST_WORDS or signs_of_code > 1 or "\t" in line.strip():
         return False
     letters = sum(map(str.isalpha, line))
     if letters < _LETTER_SHARE * sum(map(len, words)):
