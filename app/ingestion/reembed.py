@@ -36,8 +36,11 @@ def run_reembed(ingestion: Ingestion, opened: OpenCollection, job: Job, report: 
         except Cancelled:
             upkeep.forget_next()
             raise
-    # The store tells which model embeds a query; the settings that follow it only name what is there.
+    # The store tells which model embeds a query; the settings that follow it only name what is there. From the swap on
+    # nothing here can be cancelled.
     ingestion.collections.set_embedding_model(opened.id, job.payload["model"])
+    opened.catch_up()
+    opened.remove_other_files()
     return {"model": embedder.space.model, "dimensions": embedder.space.dimensions, "embedded": embedded}
 
 
@@ -51,11 +54,7 @@ def _move(opened: OpenCollection, embedder: Embedder, report: JobReport) -> int:
         opened.build_next(space)
         report.stage("swap")
         if upkeep.adopt_next():
-            break
-    report.stage("index")
-    opened.catch_up()
-    opened.remove_other_files()
-    return embedded
+            return embedded
 
 
 def _embed_lacking(upkeep: StoreUpkeep, embedder: Embedder, report: JobReport) -> int:

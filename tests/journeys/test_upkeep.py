@@ -68,14 +68,14 @@ def test_a_reembedding_cut_by_kills_goes_on_from_its_last_batch_and_two_processe
 ) -> None:
     server = make_server(workers=2, **serve_b(model_server))
     with server.client() as client:
-        fill(client, "c", 700)
-        fill(client, "fresh", 700, {"embedding": {"model": "b"}})
+        fill(client, "c", 400)
+        fill(client, "fresh", 400, {"embedding": {"model": "b"}})
         before, fresh = answers(client, "c"), answers(client, "fresh")
         assert before != fresh
         job_url = client.post("/v1/collections/c/reembed", json={"model": "b"}).headers["Location"]
         for job in states(client, job_url):
             assert job["state"] in ("queued", "running")
-            if job["stage"] == "embed" and job["progress"]["done"] >= 256:
+            if job["stage"] == "embed" and job["progress"]["done"] >= 128:
                 break
     server.kill()
     embedded = sum(len(sent.body["input"]) for sent in model_server.sent)
@@ -88,7 +88,7 @@ def test_a_reembedding_cut_by_kills_goes_on_from_its_last_batch_and_two_processe
             assert all(each in (before[place], fresh[place]) for place, each in enumerate(seen)), job
         assert (job["state"], job["attempt"]) == ("succeeded", 2), job
         again = sum(len(sent.body["input"]) for sent in model_server.sent) - embedded
-        assert again < 700 - 100
+        assert again < 400 - 100
         for _ in range(6):
             with server.client() as other:
                 assert answers(other, "c") == fresh
@@ -98,8 +98,7 @@ def test_a_reembedding_cut_by_kills_goes_on_from_its_last_batch_and_two_processe
         assert put.status_code == 201, put.text
 
 
-@pytest.mark.parametrize("stage", ["store", "index"])
-def test_a_compaction_cut_by_a_kill_is_done_again(make_server: Callable[..., Any], stage: str) -> None:
+def test_a_compaction_cut_by_a_kill_is_done_again(make_server: Callable[..., Any]) -> None:
     server = make_server()
     with server.client() as client:
         fill(client, "c", 3000)
@@ -111,7 +110,7 @@ def test_a_compaction_cut_by_a_kill_is_done_again(make_server: Callable[..., Any
             os.utime(path, (0, 0))
         job_url = client.post("/v1/collections/c/compact").headers["Location"]
         for job in states(client, job_url):
-            if job["stage"] == stage:
+            if job["stage"] in ("store", "index"):
                 break
     server.kill()
     server.start()

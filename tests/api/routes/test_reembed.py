@@ -18,7 +18,7 @@ from app.settings import Settings
 
 WAIT = {"Prefer": "wait=60"}
 WORDS = ["harbour", "violet", "engine", "lantern", "granite", "meadow", "copper", "orchid", "thunder", "velvet"]
-QUERIES = ["violet harbour engine", "copper thunder", "marker17 granite"]
+QUERIES = ["violet harbour engine", "copper thunder", "marker7 granite"]
 
 
 def vectors_of_b(texts: list[str], dimensions: int) -> np.ndarray[Any, Any]:
@@ -39,7 +39,7 @@ def serve_b(model_server: Any, dimensions: int) -> dict[str, Any]:
         return model_server.Reply(body={"object": "list", "data": data, "model": "b", "usage": usage})
 
     model_server.respond = respond
-    server = {"embedding_base_url": model_server.url, "embedding_model": "b", "embedding_batch": 16}
+    server = {"embedding_base_url": model_server.url, "embedding_model": "b", "embedding_batch": 8}
     # What one collection has embedded must not make the other's move quick.
     return {**server, "embedding_cache_bytes": 0}
 
@@ -108,8 +108,8 @@ def test_searches_answer_in_one_space_or_the_other_while_a_collection_moves(
     started: Callable[..., TestClient], model_server: Any, dimensions: int
 ) -> None:
     client = started(**serve_b(model_server, dimensions))
-    fill(client, "c", range(64))
-    fill(client, "fresh", range(64), model="b")
+    fill(client, "c", range(32))
+    fill(client, "fresh", range(32), model="b")
     before, fresh = answers(client, "c"), answers(client, "fresh")
     assert before != fresh
     listed = client.get("/v1/collections/c/documents?limit=200").json()["data"]
@@ -118,7 +118,7 @@ def test_searches_answer_in_one_space_or_the_other_while_a_collection_moves(
     with Searching(client, "c") as searching:
         moved = client.post("/v1/collections/c/reembed", json={"model": "b"}, headers=WAIT).json()
         after = answers(client, "c")
-    assert (moved["state"], moved["result"]["embedded"]) == ("succeeded", 64), moved
+    assert (moved["state"], moved["result"]["embedded"]) == ("succeeded", 32), moved
     assert [each for each in searching.seen if each not in (before[0], fresh[0])] == []
     assert searching.seen.count(before[0]) > 1
     assert after == fresh
@@ -136,17 +136,17 @@ def test_documents_that_are_written_during_the_move_move_too(
     started: Callable[..., TestClient], model_server: Any
 ) -> None:
     client = started(**serve_b(model_server, 384))
-    fill(client, "c", range(64))
+    fill(client, "c", range(32))
     slow_down(model_server)
     job = client.post("/v1/collections/c/reembed", json={"model": "b"}).json()
-    number = 64
+    number = 32
     while client.get(f"/v1/jobs/{job['id']}").json()["state"] in ("queued", "running"):
         body = document(number)
         put = client.put(f"/v1/collections/c/documents/{body.pop('id')}", json=body, headers=WAIT)
         assert put.status_code == 201, put.text
         number += 1
     assert client.get(f"/v1/jobs/{job['id']}").json()["state"] == "succeeded"
-    assert number > 64
+    assert number > 32
     fill(client, "fresh", range(number), model="b")
     assert answers(client, "c") == answers(client, "fresh")
     assert client.post("/v1/collections/c/verify", headers=WAIT).json() == {"clean": True, "differences": []}
