@@ -23,6 +23,7 @@ _PLAIN_BODY, _HTML_BODY, _RICH_BODY = "1000", "1013", "1009"
 _ATTACHED_DATA, _LONG_NAME, _SHORT_NAME, _MIME_TAG = "3701", "3707", "3704", "370E"
 _RECIPIENT_NAME, _RECIPIENT_ADDRESS, _RECIPIENT_SMTP = "3001", "3003", "39FE"
 _SUBMITTED = 0x00390040
+_PROPERTIES = "__properties_version1.0"
 _EMBEDDED_MESSAGE = "3701000D"
 _WINDOWS_EPOCH = datetime(1601, 1, 1, tzinfo=UTC)
 _TICKS_IN_A_MICROSECOND = 10
@@ -38,6 +39,8 @@ def load(source: Source) -> Extraction:
 
     try:
         with olefile.OleFileIO(source.path) as container:
+            if not container.exists(_PROPERTIES):
+                raise DamagedDocument("the message has no properties", hint="save it anew in Outlook")
             return _Letter(container, source).extraction()
     except (OSError, ValueError, IndexError, TypeError, AttributeError) as error:
         raise DamagedDocument("the message is cut off or damaged", hint="save it anew in Outlook") from error
@@ -109,7 +112,7 @@ class _Letter:
 
     def _submitted(self, folder: _Folder) -> datetime | None:
         """Return when it was sent, which stands among the properties of fixed length: ticks of 100 ns since 1601."""
-        data = self._stream((*folder, "__properties_version1.0")) or b""
+        data = self._stream((*folder, _PROPERTIES)) or b""
         begin = 32 if not folder else 24
         for place in range(begin, len(data) - 15, 16):
             if int.from_bytes(data[place : place + 4], "little") == _SUBMITTED:
@@ -143,7 +146,7 @@ class _Letter:
 
     def _add_attached(self, folder: _Folder, depth: int) -> None:
         embedded = (*folder, f"__substg1.0_{_EMBEDDED_MESSAGE}")
-        if depth < _DEEPEST and self._container.exists([*embedded, "__properties_version1.0"]):
+        if depth < _DEEPEST and self._container.exists([*embedded, _PROPERTIES]):
             self._add_message(embedded, depth + 1)
             return
         data = self._stream((*folder, f"__substg1.0_{_ATTACHED_DATA}{_BINARY}"))
