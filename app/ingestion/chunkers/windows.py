@@ -13,6 +13,7 @@ from app.ingestion.port import CountTokens
 # A window that uses this share of its tokens is full: each step nearer counts the whole of it again.
 _FULL = 0.97
 _MOST_COUNTS = 12
+_LIKELY_CHARACTERS = 4
 
 _WORD_START = re.compile(r"(?<=\s)\S")
 
@@ -37,27 +38,30 @@ def windows(text: str, limits: ChunkLimits, *, by_words: bool = False) -> Iterat
     """Yield the windows, trimmed; each begins and ends after the one before it, `by_words` where words are near."""
     start, stop = trim(text, 0, len(text))
     end = covered = start
+    width = min(limits.characters, _LIKELY_CHARACTERS * limits.tokens)
     while end < stop:
-        end, piece = _window(text, start, stop, limits, by_words)
+        end, piece = _window(text, start, stop, width, limits, by_words)
         if piece.end <= covered:
             # Nothing new fits beside the overlap.
-            end, piece = _window(text, _next_word(text, covered), stop, limits, by_words)
+            end, piece = _window(text, _next_word(text, covered), stop, width, limits, by_words)
         covered = piece.end
+        # The next window is likely to be as dense.
+        width = min(limits.characters, (piece.end - piece.start) * limits.tokens // max(1, piece.tokens) + 1)
         yield piece
         start = _next_word(text, _overlap_start(text, piece, end, limits, by_words))
 
 
-def _window(text: str, start: int, stop: int, limits: ChunkLimits, by_words: bool) -> tuple[int, Piece]:
+def _window(text: str, start: int, stop: int, width: int, limits: ChunkLimits, by_words: bool) -> tuple[int, Piece]:
     """Return where the widest window from `start` ends, and it without white space at its end."""
-    end = _fit(text, start, stop, limits, by_words)
+    end = _fit(text, start, stop, width, limits, by_words)
     first, last = trim(text, start, end)
     return end, Piece(first, last, limits.tokens_of(text[first:last]))
 
 
-def _fit(text: str, start: int, stop: int, limits: ChunkLimits, by_words: bool) -> int:
-    """Return the end of the widest window from `start`, by guesses that the tokens of the last one set right."""
+def _fit(text: str, start: int, stop: int, width: int, limits: ChunkLimits, by_words: bool) -> int:
+    """Return the end of the widest window from `start`: `width` is a guess, set right by the tokens that it holds."""
     widest = min(stop, start + limits.characters)
-    fits, too_far, guess = start, stop + 1, widest
+    fits, too_far, guess = start, stop + 1, min(widest, start + width)
     for _ in range(_MOST_COUNTS):
         end = guess if guess == stop else _end_before(text, guess, start, by_words)
         if end <= fits:
