@@ -135,6 +135,13 @@ class ApiKeys:
         with self._database.read() as connection:
             return _find(connection, key_id)
 
+    def holds(self, principal: Principal) -> bool:
+        """Return whether the key is still valid, for an answer that lasts longer than a request."""
+        if principal.key_id is None:
+            return True
+        key = self.get(principal.key_id)
+        return key is not None and not key.revoked and (key.expires_at is None or key.expires_at > self._clock())
+
     def revoke(self, key_id: str) -> ApiKey:
         """End the key now and for good; raises `NotFound`."""
         with self._database.write() as connection:

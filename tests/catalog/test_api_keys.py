@@ -212,3 +212,19 @@ def test_a_busy_catalog_does_not_fail_a_request_for_noting_its_key(
     other.close()
     assert [record.message for record in caplog.records] == ["the use of a key was not noted"]
     database.close()
+
+
+def test_a_principal_holds_its_key_until_it_is_revoked_or_expires(
+    api_keys: ApiKeys, handbook: Collection, clock: Any
+) -> None:
+    made, secret = api_keys.create("console", [handbook.id], Role.ASK, expires_at=clock.now + timedelta(hours=1))
+    revoked, other = api_keys.create("other", [handbook.id], Role.ASK)
+    principal, revoked_principal = api_keys.authenticate(secret), api_keys.authenticate(other)
+    assert api_keys.holds(ADMIN)
+    assert api_keys.holds(principal)
+    assert api_keys.holds(revoked_principal)
+    api_keys.revoke(revoked.id)
+    assert not api_keys.holds(revoked_principal)
+    clock.pass_time(3600)
+    assert not api_keys.holds(principal)
+    assert made.id == principal.key_id

@@ -1,9 +1,16 @@
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
+from typing import Self
 
 import pytest
 
+from app.bootstrap import build_services
 from app.errors import NotFound
-from app.ingestion.folder import scan
+from app.ingestion.collections import create_collection
+from app.ingestion.folder import FileInWork, FolderIngest, scan
+from app.settings import Settings
+from app.worker import Worker
 
 
 def test_a_folder_is_walked_and_what_is_skipped_is_said(tmp_path: Path) -> None:
@@ -52,3 +59,41 @@ def test_a_link_to_a_folder_ends_no_walk(tmp_path: Path) -> None:
 def test_a_path_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         scan([tmp_path / "nothing"], max_bytes=100)
+
+
+class Heard:
+    """A progress that remembers."""
+
+    def __init__(self) -> None:
+        self.counts: list[tuple[int, int]] = []
+        self.in_work: set[str] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def __call__(self, done: int, total: int, in_work: Sequence[FileInWork] = ()) -> None:
+        self.counts.append((done, total))
+        self.in_work.update(each.path for each in in_work)
+
+
+def test_progress_grows_to_the_last_file_and_a_failed_one_stops_no_other(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    for number in range(6):
+        (tmp_path / "docs" / f"{number}.txt").write_text(f"text {number}")
+    (tmp_path / "docs" / "broken.pdf").write_bytes(b"%PDF-1.4 and no more")
+    with closing(build_services(Settings(data=tmp_path / "data", embedder="hashed"))) as services:
+        made = create_collection(services.ingestion, "c", title=None, description=None, settings={})
+        folder = FolderIngest(services.ingestion, services.jobs, made, in_flight=2)
+        found = scan([tmp_path / "docs"], max_bytes=10_000)
+        heard = Heard()
+        with Worker(services, warms_up=False).running():
+            outcome = folder.run(found, heard)
+            again = folder.run(found, Heard())
+    assert heard.counts == sorted(heard.counts)
+    assert heard.counts[-1] == (7, 7)
+    assert heard.in_work <= {file.path for file in found.files}
+    assert (outcome.counts["created"], outcome.counts["failed"]) == (6, 1)
+    assert [failure.path for failure in outcome.failures] == [str(tmp_path / "docs" / "broken.pdf")]
+    assert again.counts["unchanged"] == 6

@@ -104,11 +104,15 @@ async def _events(
 ) -> AsyncGenerator[Event, None]:
     async with aclosing(states):
         async for state in states:
-            # The document may have left the key's filter meanwhile.
-            seen = await run_in_threadpool(visible_jobs, services, principal, [state])
+            seen = await run_in_threadpool(_seen, services, principal, state)
             if not seen:
                 return
             yield Event(JobReply.model_validate(seen[0]), "job", str(state.changes))
+
+
+def _seen(services: Services, principal: Principal, state: Job) -> list[Job]:
+    """Return the job as the key sees it: the key may be revoked meanwhile, the document may have left its filter."""
+    return visible_jobs(services, principal, [state]) if services.api_keys.holds(principal) else []
 
 
 @router.delete("/{job_id}", operation_id="jobs.cancel", summary="Cancel a job", responses=keyed(403, 404))

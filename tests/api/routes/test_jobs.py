@@ -1,9 +1,14 @@
+import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
+
+from app.api.event_stream import Event
+from app.api.routes.jobs import _events
+from app.catalog.job import Job
 
 
 def test_a_job_tells_how_it_went(admin: TestClient, collection: str, put: Callable[..., Any]) -> None:
@@ -105,3 +110,24 @@ def test_the_events_of_a_job_that_is_not_the_key_s_are_not_there(
     elsewhere = key_for("ingest", collection, filter={"field": "team", "op": "eq", "value": "it"})
     assert elsewhere.get(path).status_code == 404
     assert key_for("ingest", collection).get(path).status_code == 200
+
+
+def test_a_key_that_is_revoked_hears_no_more_of_a_job(
+    admin: TestClient, collection: str, put: Callable[..., Any]
+) -> None:
+    put(collection, "d", "some words")
+    body = {"name": "k", "role": "ingest", "collections": [collection]}
+    made = admin.post("/v1/keys", json=body).json()
+    services = admin.app.state.services  # type: ignore[attr-defined]
+    principal = services.api_keys.authenticate(made["secret"])
+    (job,), _ = services.jobs.list(None, document_id="d", limit=1)
+
+    async def heard() -> list[Event]:
+        async def states() -> AsyncGenerator[Job, None]:
+            yield job
+            assert admin.delete(f"/v1/keys/{made['id']}").status_code in (200, 204)
+            yield job
+
+        return [event async for event in _events(services, principal, states())]
+
+    assert len(asyncio.run(heard())) == 1
