@@ -209,3 +209,19 @@ def test_an_attachment_that_cannot_be_read_fails_alone(put_mail, document) -> No
 
     assert document("offer.eml")["state"] == "ready"
     assert document("offer.eml~scan.pdf")["error"]["code"] == "damaged_document"
+
+
+def test_attachments_that_were_not_submitted_are_when_the_job_is_tried_again(started) -> None:
+    # One thread, which is busy with the mail, and room for one job beside it.
+    client = started(ingest_threads=1, max_queued_jobs=1)
+    client.put("/v1/collections/c", json={})
+    document = "/v1/collections/c/documents/m"
+    answer = client.put(f"{document}/original", content=mail(a_txt="one", b_txt="two"), headers=WAIT)
+    assert answer.json()["code"] == "queue_full"
+    assert client.get(document).json()["state"] == "ready"
+    assert client.get(f"{document}~b.txt").status_code == 404
+
+    again = client.post(f"{document}/retry", headers={"Prefer": "wait=30"})
+
+    assert again.status_code == 200, again.text
+    assert client.get(f"{document}~b.txt").status_code == 200
