@@ -1,53 +1,22 @@
 """Find the lines that a document repeats at the edges of its pages: running heads, footers, page and line numbers."""
 
-import re
-import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import chain, groupby, pairwise
-from typing import NamedTuple
 
 from app.domain import Extraction, Page
 from app.ingestion.cleaning_edits import Edit
+from app.ingestion.cleaning_signatures import LONGEST_LINE, Signature, letters_of, signatures_of
 
 _DEPTH = 4
 _SLIGHT = 3
 """A line of so few letters and digits (a line number, a mark of the press) does not count for the depth."""
 _MOST_LINES = 60
 _FEWEST_PAGES = 3
-_LONGEST_LINE = 200
 _LONGEST_STEP = 2
 """Left and right pages have heads of their own."""
-
-_ROMAN = re.compile(r"m{0,3}(?:c[md]|d?c{0,3})(?:x[cl]|l?x{0,3})(?:i[xv]|v?i{0,3})")
-_NUMBER = r"(?P<number>\d{1,4}|[ivxlc]{1,7})"
-_AT_START = re.compile(rf"[\W_]*{_NUMBER}(?=[^\w.]|\.?$)")
-_AT_END = re.compile(rf"(?:^|[\s|/•·\[(]){_NUMBER}[\W_]*$")
-_AFTER_WORD = re.compile(
-    rf"\b(?:page|pg|p|seite|página|pagina|стр|slide|sheet)\b[.:]?\s*{_NUMBER}(?!\w)|第\s*(\d+)\s*[页頁]"
-)
-_LAST_WORD = re.compile(r"([^\W\d_]+)[\W_]*$")
-# ruff: disable[SIM905]
-_COUNTED = frozenset(
-    "appendix article case chapter class clause day example exercise experiment figure group invoice item lesson level "
-    "module month no number order part phase problem question quiz room round rule scene section session stage step "
-    "table task test unit version volume week year aufgabe frage kapitel schritt tag teil übung".split()
-)
-# ruff: enable[SIM905]
-"""What a number after them counts is more likely the text's own than the page's."""
-
-
-class _Signature(NamedTuple):
-    """What is the same in lines of one kind: their letters in any order, and by how much a number leads the page's.
-
-    Facing pages mirror their heads, so order says nothing; `offset` is `None` where no number moves with the pages.
-    """
-
-    letters: str
-    offset: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +55,13 @@ def repeated_lines(extraction: Extraction) -> Repetition:
         return Repetition()
     lines = [list(_lines(text, place, page)) for place, page in enumerate(pages)]
     kept = {heading.start for heading in extraction.headings if _begins(text, heading.start, heading.title)}
-    signatures: dict[int, tuple[_Signature, ...]] = {}
+    signatures: dict[int, tuple[Signature, ...]] = {}
     taken: dict[int, str | None] = {}
     for inwards in (lines, [page[::-1] for page in lines]):
         bands = [list(_band(text, page)) for page in inwards]
         for line in chain.from_iterable(bands):
             if line.start not in signatures and not line.is_blank:
-                signatures[line.start] = tuple(_signatures(text[line.start : line.end], pages[line.page].number))
+                signatures[line.start] = tuple(signatures_of(text[line.start : line.end], pages[line.page].number))
         found = _repeated(bands, signatures, len(pages))
         for band in bands:
             taken.update(_peel(band, signatures, found, kept))
@@ -121,62 +90,24 @@ def _band(text: str, lines: Sequence[_Line]) -> Iterator[_Line]:
         if line.is_blank:
             yield line
             continue
-        if line.end - line.start > _SLIGHT or sum(map(str.isalnum, text[line.start : line.end])) > _SLIGHT:
+        if line.end - line.start > _SLIGHT and sum(map(str.isalnum, text[line.start : line.end])) > _SLIGHT:
             depth += 1
         if depth > _DEPTH:
             return
         yield line
 
 
-def _signatures(line: str, page: int) -> Iterator[_Signature]:
-    """Yield what the line may be recognised by on other pages."""
-    if len(line) > _LONGEST_LINE:
-        return
-    folded = _folded(line)
-    yield _Signature(_bag(folded), None)
-    for match in filter(None, (_AFTER_WORD.search(folded), _AT_START.match(folded), _counting_nothing(folded))):
-        group = "number" if match["number"] is not None else 2
-        number = _value(match[group])
-        if number is not None:
-            others = folded[: match.start(group)] + folded[match.end(group) :]
-            yield _Signature(_bag(others), number - page)
-
-
-def _counting_nothing(folded: str) -> re.Match[str] | None:
-    match = _AT_END.search(folded)
-    before = _LAST_WORD.search(folded[: match.start("number")]) if match else None
-    return None if before and before[1] in _COUNTED else match
-
-
-def _folded(line: str) -> str:
-    return unicodedata.normalize("NFKC", line).casefold()
-
-
-@lru_cache(maxsize=4096)
-def _bag(folded: str) -> str:
-    return "".join(sorted(filter(str.isalnum, folded)))
-
-
-def _value(number: str) -> int | None:
-    if number.isdecimal():
-        return int(number)
-    if not _ROMAN.fullmatch(number):
-        return None
-    values = [{"i": 1, "v": 5, "x": 10, "l": 50, "c": 100}[letter] for letter in number]
-    return sum(-value if value < following else value for value, following in pairwise([*values, 0]))
-
-
 def _repeated(
-    bands: Sequence[Sequence[_Line]], signatures: Mapping[int, tuple[_Signature, ...]], pages: int
-) -> set[_Signature]:
-    places: dict[_Signature, list[int]] = defaultdict(list)
+    bands: Sequence[Sequence[_Line]], signatures: Mapping[int, tuple[Signature, ...]], pages: int
+) -> set[Signature]:
+    places: dict[Signature, list[int]] = defaultdict(list)
     for place, band in enumerate(bands):
         for signature in {each for line in band for each in signatures.get(line.start, ())}:
             places[signature].append(place)
     return {signature for signature, found in places.items() if _is_repeated(signature, found, pages)}
 
 
-def _is_repeated(signature: _Signature, places: Sequence[int], pages: int) -> bool:
+def _is_repeated(signature: Signature, places: Sequence[int], pages: int) -> bool:
     if len(places) < _FEWEST_PAGES:
         # Of two pages, one number says nothing.
         return len(places) == pages and (signature.offset is None or bool(signature.letters))
@@ -188,8 +119,8 @@ def _is_repeated(signature: _Signature, places: Sequence[int], pages: int) -> bo
 
 def _peel(
     band: Sequence[_Line],
-    signatures: Mapping[int, tuple[_Signature, ...]],
-    found: set[_Signature],
+    signatures: Mapping[int, tuple[Signature, ...]],
+    found: set[Signature],
     kept: set[int],
 ) -> Iterator[tuple[int, str | None]]:
     """Yield where repeated lines begin, from the edge to the first that is not, and what they repeat.
@@ -234,9 +165,9 @@ def _letters_elsewhere(
     others = (
         text[line.start : line.end]
         for line in chain.from_iterable(lines)
-        if line.start not in taken and line.end - line.start < _LONGEST_LINE
+        if line.start not in taken and line.end - line.start < LONGEST_LINE
     )
-    return {_bag(_folded(line)) for line in others if sum(map(str.isalnum, line)) in lengths}
+    return {letters_of(line) for line in others if sum(map(str.isalnum, line)) in lengths}
 
 
 def _removals(page: Sequence[_Line], removed: AbstractSet[int]) -> Iterator[Edit]:

@@ -295,3 +295,9 @@ def test_pages_headings_and_records_stay_at_their_words_and_only_page_furniture_
     assert whole.pages[-1].end <= len(whole.text)
     assert all(page.start <= page.end for page in whole.pages)
     assert all(one.end <= two.start for one, two in itertools.pairwise(whole.pages))
+
+
+def test_signs_around_a_page_number_do_not_hide_the_lines_behind_it() -> None:
+    feet = ["One line of a foot", "Another line of it", "A third one", "A fourth one"]
+    pages = ["\n".join([body, *feet, f"– – {n} – –"]) for n, body in enumerate(BODY, 1)]
+    assert page_texts(cleaned(pages, line_breaks="keep"))[1:] == BODY[1:]
