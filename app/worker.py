@@ -24,7 +24,7 @@ from app.catalog.process_owner import ProcessOwner
 from app.errors import Cancelled, FootnoteError, StorageFull, Unavailable
 from app.ingestion.memory import give_back_free_memory, keep_arenas_few
 from app.ingestion.refresh import refresh_due
-from app.ingestion.report import Report, Stopping
+from app.ingestion.report import Postponed, Report, Stopping
 from app.ingestion.tasks import TASKS, WRITES
 from app.ingestion.tidying import tidy
 from app.telemetry import counters
@@ -197,6 +197,8 @@ class Worker:
                 self._finish(job, report, "succeeded", result=result)
         except Stopping:
             self._requeue(job)
+        except Postponed as error:
+            self._requeue(job, error.seconds)
         except Cancelled as error:
             self._finish(job, report, "cancelled", error=error)
         except FootnoteError as error:
@@ -208,8 +210,8 @@ class Worker:
             log.exception("a job met a bug or a full disk", extra={"job_id": job.id, "kind": job.kind})
             self._finish(job, report, "failed", error=StorageFull.told_by(error) or _bug())
 
-    def _requeue(self, job: Job) -> None:
-        self._persist(lambda: self.services.jobs.requeue(job.id, self._owner_id))
+    def _requeue(self, job: Job, delay_seconds: float = 0.0) -> None:
+        self._persist(lambda: self.services.jobs.requeue(job.id, self._owner_id, delay_seconds=delay_seconds))
         self._running.pop(job.id, None)
 
     def _bring_indexes_up(self) -> None:

@@ -1,6 +1,5 @@
 """The verb `compact`: leave nothing on the disk of what was deleted or replaced, and give the room back."""
 
-import time
 from typing import Any
 
 from app.catalog.job import Job, JobState
@@ -8,16 +7,17 @@ from app.errors import Cancelled
 from app.indexes.opening import OpenCollection
 from app.ingestion.ingest import Ingestion
 from app.ingestion.port import JobReport
-from app.ingestion.sources import ADOPTION_GRACE_SECONDS
+from app.ingestion.report import Postponed
 
 FEWEST_CHANGES = 10_000
 """Lines that the change log keeps at least: following fewer costs less than any rebuild."""
 
-_PAUSE_SECONDS = 0.5
 
+def run_compact(ingestion: Ingestion, opened: OpenCollection, job: Job, report: JobReport) -> dict[str, Any]:
+    """Do a `compact` job. Every step can be done again, so a killed one begins anew.
 
-def run_compact(ingestion: Ingestion, opened: OpenCollection, _job: Job, report: JobReport) -> dict[str, Any]:
-    """Do a `compact` job. Every step can be done again, so a killed one begins anew."""
+    Raises `Postponed` while an original may still belong to a request that has not written its job yet.
+    """
     collection = ingestion.collections.by_id(opened.id)
     if collection is None:
         raise Cancelled("the collection was deleted")
@@ -26,7 +26,7 @@ def run_compact(ingestion: Ingestion, opened: OpenCollection, _job: Job, report:
     erased = ingestion.collections.erase_past(collection, lambda job: _can_be_retried(opened, job))
     report.stage("originals")
     opened.store.forget_versions(collection.keep_versions)
-    removed = _sweep_originals(ingestion, opened, report)
+    removed = ingestion.sweep_originals(opened.id, opened)
     report.stage("store")
     drop_leftovers(ingestion, opened)
     # Jobs on the whole collection run one after the other, so what is gathered now is of one that failed.
@@ -36,6 +36,7 @@ def run_compact(ingestion: Ingestion, opened: OpenCollection, _job: Job, report:
     opened.store.upkeep.compact()
     report.stage("index")
     opened.compact()
+    _await_young_originals(ingestion, opened, job)
     after = opened.store.stats()
     return {
         "jobs_forgotten": erased,
@@ -68,15 +69,10 @@ def _can_be_retried(opened: OpenCollection, job: Job) -> bool:
     return document is not None and (document.version == 0 or document.updated_at <= job.created_at)
 
 
-def _sweep_originals(ingestion: Ingestion, opened: OpenCollection, report: JobReport) -> int:
-    """Delete originals that nothing needs; those that are too young to tell are awaited."""
-    removed = ingestion.sweep_originals(opened.id, opened)
+def _await_young_originals(ingestion: Ingestion, opened: OpenCollection, job: Job) -> None:
+    """Have the job done again when those originals are old enough that came before it and that nothing needs."""
     originals = ingestion.originals_of(opened)
-    young = set(originals.names()) - ingestion.needed_originals(opened.id, opened)
-    latest = time.monotonic() + ADOPTION_GRACE_SECONDS + _PAUSE_SECONDS
-    while young and time.monotonic() < latest:
-        time.sleep(_PAUSE_SECONDS)
-        report.advance(removed)
-        removed += ingestion.sweep_originals(opened.id, opened, sorted(young))
-        young &= set(originals.names()) - ingestion.needed_originals(opened.id, opened)
-    return removed
+    unneeded = set(originals.names()) - ingestion.needed_originals(opened.id, opened)
+    seconds = originals.seconds_until_removable(unneeded, arrived_before=job.created_at.timestamp())
+    if seconds is not None:
+        raise Postponed(seconds)

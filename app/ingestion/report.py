@@ -16,6 +16,14 @@ class Stopping(Exception):
     """The worker stops at the next safe point."""
 
 
+class Postponed(Exception):
+    """The job is to be done again after some seconds, and no thread waits for it meanwhile."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"{seconds:.1f} s")
+        self.seconds = seconds
+
+
 class _State(NamedTuple):
     stage: str
     done: int

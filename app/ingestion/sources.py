@@ -5,7 +5,8 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from app.errors import NotFound
 READ_SIZE = 1 << 20
 ADOPTION_GRACE_SECONDS = 60.0
 """A file touched within this time may belong to a request that has not written its job yet."""
+
+_SPARE_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,15 @@ class Originals:
     def names(self) -> list[str]:
         """Return the name of every file, also of those that are still arriving."""
         return [path.name for path in self._folder.iterdir()]
+
+    def seconds_until_removable(self, names: Iterable[str], *, arrived_before: float) -> float | None:
+        """Return when `remove_unless` may remove all of these files that arrived before a time; `None` for none."""
+        times: list[float] = []
+        for name in names:
+            with suppress(FileNotFoundError):
+                times.append((self._folder / name).stat().st_mtime)
+        youngest = max((each for each in times if each <= arrived_before), default=None)
+        return None if youngest is None else max(0.0, youngest + ADOPTION_GRACE_SECONDS - time.time()) + _SPARE_SECONDS
 
     def remove_unless(self, is_needed: Callable[[str], bool], candidates: list[str] | None = None) -> int:
         """Delete stored bytes that nothing needs and nobody has just sent; return how many files went."""

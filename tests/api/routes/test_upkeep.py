@@ -5,10 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from app.inference.embedders.hashed import HashedEmbedder
+from app.ingestion import sources
 
 WAIT = {"Prefer": "wait=30"}
 
@@ -113,6 +115,19 @@ def test_after_delete_and_compact_the_deleted_words_are_in_no_file(started: Call
     found = client.post("/v1/collections/c/search", json={"query": "lighthouse"}).json()["data"]
     assert [hit["document_id"] for hit in found] == ["stays"]
     assert client.post("/v1/collections/c/verify", headers=WAIT).json() == {"clean": True, "differences": []}
+
+
+def test_a_file_that_just_arrived_is_awaited_without_holding_a_thread(
+    admin: TestClient, application: FastAPI, collection: str, put: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "ADOPTION_GRACE_SECONDS", 2.0)
+    put(collection, "young", "the youngest of words")
+    original = _original(application, collection, "young")
+    admin.delete(f"/v1/collections/{collection}/documents/young")
+    assert original.exists()
+    job = admin.post(f"/v1/collections/{collection}/compact", headers=WAIT).json()
+    assert (job["state"], job["attempt"]) == ("succeeded", 2)
+    assert not original.exists()
 
 
 PARAGRAPHS = [
