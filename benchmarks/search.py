@@ -151,9 +151,8 @@ def report_place(data: Path, seconds: float, megabytes: float) -> None:
     collection = data / "collections" / "c"
     print(f"opening and first search   {seconds * 1000:8.0f} ms")
     print(f"resident memory, added     {megabytes:8.0f} MB")
-    for name in ("collection.db", "index/keyword", "index/dense.npz"):
-        path = collection / name
-        files = [path] if path.is_file() else list(path.glob("*"))
+    for name in ("collection.db", "index/keyword/*", "index/dense*.npz"):
+        files = list(collection.glob(name))
         print(f"{name:26} {sum(file.stat().st_size for file in files) / 1e6:8.1f} MB")
     print()
 
