@@ -95,14 +95,15 @@ class _Reader:
                 self._add(bytes.fromhex(code.decode()))
             elif text:
                 self._add(text)
-            else:
+            elif word:
                 self._flush()
-                if word:
-                    self._word(word.decode(), int(number) if number else None)
-                elif sign:
-                    self._sign(sign)
-                elif brace:
-                    self._brace(brace)
+                self._word(word.decode(), int(number) if number else None)
+            elif sign:
+                self._flush()
+                self._sign(sign)
+            elif brace:
+                self._flush()
+                self._brace(brace)
         self._flush()
         self._story.is_cut_off = bool(self._groups)
         for flow in (self._story.body, *self._story.headers, *self._story.footers, *self._story.notes):
@@ -159,11 +160,12 @@ class _Reader:
 
     def _word(self, word: str, number: int | None) -> None:
         group = self._group
+        is_starred, group.is_starred = group.is_starred, False
         if word == "bin":
             self._place += max(number or 0, 0)
-        elif (group.is_starred and word not in _READ_ALTHOUGH_STARRED) or word in _SKIPPED:
+        elif (is_starred and word not in _READ_ALTHOUGH_STARRED) or word in _SKIPPED:
             # What stands inside a group that is passed over may still be wanted: a title, a text in Unicode.
-            group.is_skipped, group.is_starred = True, False
+            group.is_skipped = True
         elif group.is_skipped:
             self._enter(word)
         elif word == "u" and number is not None:

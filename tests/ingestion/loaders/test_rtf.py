@@ -53,6 +53,12 @@ def test_a_letter_of_two_bytes_may_end_with_a_plain_letter(text_of) -> None:
     assert text_of(FONTS + rf"\f2 \'{first:02x}" + chr(second)) == "ア"
 
 
+def test_a_letter_of_two_bytes_may_be_parted_by_the_end_of_a_line(text_of) -> None:
+    first, second = "客".encode("gb18030")
+
+    assert text_of(FONTS + rf"\f1 \'{first:02x}" + "\r\n" + rf"\'{second:02x}") == "客"
+
+
 def test_fonts_that_leave_it_to_the_document_are_read_by_its_code_page(load) -> None:
     data = r"{\rtf1\ansi\ansicpg936" + FONTS + r"\f0 " + codes("客户", "gbk") + r"\par caf\'e9 }"
 
@@ -120,7 +126,7 @@ def test_notes_stand_at_the_end_headers_and_footers_once_around(text_of) -> None
 
 
 def test_text_boxes_follow_their_paragraph(text_of) -> None:
-    shape = r"{\shp{\*\shpinst{\sp{\sn name}{\sv value}}{\shptxt boxed\par}}{\shprslt old}}"
+    shape = r"{\shp{\*\shpinst\shpleft0\shptop0{\sp{\sn name}{\sv value}}{\shptxt boxed\par}}{\shprslt old}}"
 
     assert text_of(r"be" + shape + r"fore\par last\par") == "before\n\nboxed\n\nlast"
 
