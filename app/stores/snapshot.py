@@ -5,7 +5,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
-from app.errors import DamagedArchive, UnsupportedArchive, UnusableArchive
+from app.errors import DamagedArchive, StorageFull, UnsupportedArchive, UnusableArchive
 from app.stores.driver import sqlite_driver
 from app.stores.migration import known_revisions
 
@@ -21,26 +21,36 @@ WITHOUT_WORK = (
 )
 """Statements that take out of a collection's copy what only unfinished jobs need."""
 
+_FULL = "database or disk is full"
+
 SchemaObject = tuple[str, str, str | None]
 """Type, name and SQL of a table or an index."""
 
 
 def copy_database(source: Any, target: Path, clean: Sequence[str] = ()) -> None:
-    """Copy what a driver's connection sees to a new file of mode 0600, in steps.
+    """Copy what a driver's connection sees to a new file of mode 0600, in steps; raises `StorageFull`.
 
     The connection must be in a read transaction: all steps then see one moment, and no writer waits (WAL). The
-    statements of `clean` run on the copy, whose free pages are left out, so that nothing deleted comes along.
+    statements of `clean` run on a draft, whose free pages are left out, so that nothing deleted comes along.
     """
-    target.touch(mode=0o600, exist_ok=False)
-    with closing(sqlite_driver().connect(str(target), isolation_level=None)) as copy:
-        source.backup(copy, pages=PAGES_IN_A_STEP)
-        # Whoever asked for a copy that was not finished throws it away, so it needs no journal.
-        for pragma in ("journal_mode = DELETE", "journal_mode = OFF", "synchronous = OFF", "foreign_keys = ON"):
-            copy.execute(f"PRAGMA {pragma}")
-        for statement in clean:
-            copy.execute(statement)
-        copy.execute("VACUUM")
-        copy.execute("PRAGMA journal_mode = WAL")
+    draft = target.with_name(f"{target.name}.draft")
+    try:
+        with _told_when_full(target):
+            for file in (draft, target):
+                file.touch(mode=0o600, exist_ok=False)
+            with closing(_connected(draft)) as copy:
+                source.backup(copy, pages=PAGES_IN_A_STEP)
+                # Whoever asked for a copy that was not finished throws it away, so it needs no journal.
+                for pragma in ("journal_mode = DELETE", "journal_mode = OFF", "synchronous = OFF", "foreign_keys = ON"):
+                    copy.execute(f"PRAGMA {pragma}")
+                for statement in clean:
+                    copy.execute(statement)
+                # Into a file of its own: `VACUUM` alone needs as much room in the system's temporary folder.
+                copy.execute("VACUUM INTO ?", (str(target),))
+            with closing(_connected(target)) as copy:
+                copy.execute("PRAGMA journal_mode = WAL")
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def check_database(file: Path, stream: Literal["catalog", "collection"]) -> None:
@@ -70,6 +80,21 @@ def schema_of(file: Path) -> set[SchemaObject]:
     """Return every table and index of a database but SQLite's own, with the statement that made it."""
     with closing(_opened(file)) as connection:
         return {described for described in _objects(connection) if not described[1].startswith("sqlite_")}
+
+
+def _connected(file: Path) -> Any:
+    return sqlite_driver().connect(str(file), isolation_level=None)
+
+
+@contextmanager
+def _told_when_full(target: Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite_driver().DatabaseError as error:
+        # Told by its words, since `backup` gives its failures no name.
+        if str(error) == _FULL:
+            raise StorageFull(f"the disk has no room for {target.name}", hint="free some space") from error
+        raise
 
 
 def _opened(file: Path) -> Any:

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from app.domain import Document
-from app.errors import DamagedArchive, UnsupportedArchive, UnusableArchive
+from app.errors import DamagedArchive, StorageFull, UnsupportedArchive, UnusableArchive
 from app.settings import Settings
+from app.stores import snapshot
 from app.stores.adoption import adopt_store
 from app.stores.driver import sqlite_driver
 from app.stores.snapshot import check_database
@@ -149,3 +150,21 @@ def test_an_empty_store_is_copied_too(tmp_path: Path, store: SqliteStore) -> Non
     assert (copy.revision(), copy.embedding_space()) == (0, None)
     assert (tmp_path / "folder" / DATABASE_NAME).is_file()
     copy.close()
+
+
+def test_a_disk_without_room_is_told_and_leaves_no_draft(
+    tmp_path: Path, store: SqliteStore, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(store, "a", ["words " * 4000])
+    connect = snapshot._connected
+
+    def on_a_small_disk(file: Path) -> object:
+        connection = connect(file)
+        connection.execute("PRAGMA max_page_count = 2")
+        return connection
+
+    monkeypatch.setattr(snapshot, "_connected", on_a_small_disk)
+    (tmp_path / "copies").mkdir()
+    with pytest.raises(StorageFull):
+        store.snapshot(tmp_path / "copies" / "one")
+    assert not (tmp_path / "copies" / "one.draft").exists()
