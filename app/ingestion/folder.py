@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,6 +14,7 @@ from app.catalog.job import Job, JobState
 from app.catalog.jobs import Jobs
 from app.domain import And, Condition, Document, Filter, Operator
 from app.errors import FootnoteError, NotFound
+from app.ingestion.attachments import ATTACHMENTS
 from app.ingestion.ingest import Ingestion
 from app.ingestion.submission import Submission
 from app.stores.port import CollectionStore
@@ -183,6 +184,8 @@ class FolderOutcome:
 
     counts: Counter[str] = field(default_factory=Counter)
     failures: list[FailedFile] = field(default_factory=list)
+    attached: dict[str, FoundFile] = field(default_factory=dict)
+    """The jobs of files that came inside others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +214,8 @@ class FolderIngest:
             while waiting:
                 in_work = self._settle(waiting, outcome)
                 progress(total - len(waiting), total, in_work)
+            while outcome.attached:
+                progress(total, total, self._settle(outcome.attached, outcome))
             if self.sync:
                 outcome.counts["deleted"] += self._delete_missing(found)
         outcome.counts = Counter({name: count for name, count in outcome.counts.items() if count})
@@ -255,6 +260,12 @@ class FolderIngest:
     def _count(self, file: FoundFile, job: Job, outcome: FolderOutcome) -> None:
         if job.result is not None:
             outcome.counts[job.result["outcome"]] += 1
+            for attached in job.result.get(ATTACHMENTS, []):
+                if attached["job_id"]:
+                    inside = f" › {attached['document_id']}"
+                    outcome.attached[attached["job_id"]] = replace(
+                        file, file=Path(f"{file.file}{inside}"), path=file.path + inside
+                    )
         else:
             self._fail(file, job.error or {}, outcome)
 

@@ -154,9 +154,9 @@ def _write(
     document = task.store.replace_document(_version(task, registration, prepared, embedded, attached, embedder))
     task.store.drop_staged(job.id)
     counters.add("documents_ingested")
-    _submit_attachments(task, before, prepared, attached)
+    submitted = _submit_attachments(task, before, prepared, attached)
     outcome = "updated" if before and before.version else "created"
-    return _result(task, document, outcome, embedded=embedded.embedded) | contexts
+    return _result(task, document, outcome, embedded=embedded.embedded) | contexts | submitted
 
 
 def _children(prepared: Prepared) -> list[Chunk]:
@@ -186,13 +186,20 @@ def _title(task: _Task, extraction: Extraction) -> str:
     return task.payload.title or extraction.title or task.payload.filename or ""
 
 
-def _submit_attachments(task: _Task, before: Document | None, prepared: Prepared, attached: Sequence[Attached]) -> None:
-    """Submit what came inside the document, and delete what came inside the version before but not inside this one."""
+def _submit_attachments(
+    task: _Task, before: Document | None, prepared: Prepared, attached: Sequence[Attached]
+) -> dict[str, Any]:
+    """Submit what came inside the document, and delete what came inside the version before but not inside this one.
+
+    Returns what the job's result tells of them: the documents and their jobs.
+    """
     originals = task.ingestion.originals_of(task.opened)
     inherited = attachments.inherited_metadata(task.payload, prepared.extraction.metadata)
+    told = []
     for each in attached:
         submission = each.submission(originals, task.document_id, task.payload, inherited)
-        task.ingestion.submit(task.collection, submission)
+        job = task.ingestion.submit(task.collection, submission).job
+        told.append({"document_id": each.id, "job_id": job.id if job else None})
     present = {each.id for each in attached}
     over = set(attachments.direct(before, task.store)) - present
     is_deleted = bool(attached) and task.store.document(task.document_id) is None
@@ -200,6 +207,7 @@ def _submit_attachments(task: _Task, before: Document | None, prepared: Prepared
         task.ingestion.delete(task.collection, [*over, *(present if is_deleted else ())])
     if is_deleted:
         raise Cancelled("the document was deleted meanwhile")
+    return {attachments.ATTACHMENTS: told} if told else {}
 
 
 def _compared(task: _Task, embedder: Embedder, sentences: Sequence[Chunk]) -> NDArray[np.float32]:

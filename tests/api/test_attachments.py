@@ -1,6 +1,5 @@
 """What comes inside a mail: its whole life over the API."""
 
-import time
 from collections.abc import Callable
 from email.message import EmailMessage
 from typing import Any
@@ -25,6 +24,13 @@ def mail(subject: str = "Offer", body: str = "The offer is attached.", **files: 
     return bytes(message)
 
 
+def settle(client: TestClient) -> None:
+    """Follow every job to its end, and those that came of it."""
+    while running := [job for job in client.get("/v1/jobs").json()["data"] if job["finished_at"] is None]:
+        for job in running:
+            client.get(f"/v1/jobs/{job['id']}/events")
+
+
 @pytest.fixture
 def documents(admin: TestClient, collection: str) -> str:
     return f"/v1/collections/{collection}/documents"
@@ -45,19 +51,9 @@ def document(admin: TestClient, documents: str) -> Callable[[str], Any]:
     """Return a document once no job works on it; `None` where there is none."""
 
     def look(document_id: str) -> Any:
-        until = time.monotonic() + 30
-        while True:
-            answer = admin.get(f"{documents}/{document_id}")
-            if answer.status_code == 404:
-                return None
-            found = answer.json()
-            if found["state"] in ("ready", "failed"):
-                return found
-            assert time.monotonic() < until, found
-            # A wait on the job's end, by the door that a caller has.
-            for job in admin.get("/v1/jobs").json()["data"]:
-                if job["document_id"] == document_id and job["finished_at"] is None:
-                    admin.get(f"/v1/jobs/{job['id']}", headers={"Prefer": "wait=10"})
+        settle(admin)
+        answer = admin.get(f"{documents}/{document_id}")
+        return None if answer.status_code == 404 else answer.json()
 
     return look
 
@@ -221,6 +217,7 @@ def test_attachments_that_were_not_submitted_are_when_the_job_is_tried_again(sta
     assert client.get(document).json()["state"] == "ready"
     assert client.get(f"{document}~b.txt").status_code == 404
 
+    settle(client)
     again = client.post(f"{document}/retry", headers={"Prefer": "wait=30"})
 
     assert again.status_code == 200, again.text

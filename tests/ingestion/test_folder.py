@@ -1,5 +1,6 @@
 from collections.abc import Sequence
 from contextlib import closing
+from email.message import EmailMessage
 from pathlib import Path
 from typing import Self
 
@@ -97,3 +98,25 @@ def test_progress_grows_to_the_last_file_and_a_failed_one_stops_no_other(tmp_pat
     assert (outcome.counts["created"], outcome.counts["failed"]) == (6, 1)
     assert [failure.path for failure in outcome.failures] == [str(tmp_path / "docs" / "broken.pdf")]
     assert again.counts["unchanged"] == 6
+
+
+def test_what_came_inside_a_mail_is_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    message = EmailMessage()
+    message.set_content("See below.")
+    message.add_attachment("bicycle", filename="good.txt")
+    message.add_attachment(b"%PDF-1.4 and no more", maintype="application", subtype="pdf", filename="bad.pdf")
+    (tmp_path / "docs" / "a.eml").write_bytes(bytes(message))
+    with closing(build_services(Settings(data=tmp_path / "data", embedder="hashed"))) as services:
+        made = create_collection(services.ingestion, "c", title=None, description=None, settings={})
+        with Worker(services, warms_up=False).running():
+            folder = FolderIngest(services.ingestion, services.jobs, made, sync=True)
+            outcome = folder.run(scan([tmp_path / "docs"], max_bytes=10_000), Heard())
+            (tmp_path / "docs" / "a.eml").unlink()
+            folder.run(scan([tmp_path / "docs"], max_bytes=10_000), Heard())
+            with services.opened.get(made.id) as opened:
+                left = opened.store.list_documents(None, limit=10, cursor=None).data
+
+    assert (outcome.counts["created"], outcome.counts["failed"]) == (2, 1)
+    assert outcome.failures[0].path.endswith("~bad.pdf")
+    assert left == ()
