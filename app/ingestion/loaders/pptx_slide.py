@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from lxml import etree
 
+from app.errors import DamagedDocument
 from app.ingestion.loaders.canonical import on_one_line
 from app.ingestion.loaders.drawing import A, C, chart_lines, diagram_lines, lines, table_lines
 from app.ingestion.loaders.office_package import MC, Package, R, Relation
@@ -18,24 +19,34 @@ _FALSE = ("0", "false")
 
 
 def read_slide(package: Package, name: str | None) -> Slide:
-    """Return a slide by the name of its part, an empty one when the part is not there."""
-    root = package.tree(name) if name else None
+    """Return a slide by the name of its part, as far as its parts are there and sound."""
+    slide = Slide()
+    root = _tree(package, name, slide)
     if root is None or name is None:
-        return Slide()
+        return slide
+    slide.is_hidden = root.get("show") in _FALSE
     relations = package.relations(name)
-    reading = _Reading(package, relations, Slide(is_hidden=root.get("show") in _FALSE))
+    reading = _Reading(package, relations, slide)
     for tree in root.iterfind(f"{P}cSld/{P}spTree"):
         reading.shapes(tree)
-    reading.slide.notes = "\n".join(_notes(package, relations))
-    return reading.slide
+    slide.notes = "\n".join(_notes(package, relations, slide))
+    return slide
 
 
-def _notes(package: Package, relations: Mapping[str, Relation]) -> Iterator[str]:
+def _tree(package: Package, name: str | None, slide: Slide) -> etree._Element | None:
+    """Return the root of a part; one that is missing or broken damages its slide alone."""
+    try:
+        root = package.tree(name) if name else None
+    except DamagedDocument:
+        root = None
+    slide.is_damaged |= root is None
+    return root
+
+
+def _notes(package: Package, relations: Mapping[str, Relation], slide: Slide) -> Iterator[str]:
     for relation in relations.values():
-        root = package.tree(relation.target) if relation.kind == "notesSlide" else None
-        if root is None:
-            continue
-        for shape in root.iter(P + "sp"):
+        root = _tree(package, relation.target, slide) if relation.kind == "notesSlide" else None
+        for shape in root.iter(P + "sp") if root is not None else ():
             body = shape.find(P + "txBody")
             if body is not None and _placeholder(shape) == "body":
                 yield from lines(body)
@@ -100,7 +111,7 @@ class _Reading:
 
     def _lines_of(self, id_: str | None, read: Callable[[etree._Element], Iterable[str]]) -> Iterator[str]:
         relation = self._relations.get(id_ or "")
-        root = self._package.tree(relation.target) if relation else None
+        root = _tree(self._package, relation.target if relation else None, self.slide)
         if root is not None:
             yield from read(root)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from app.domain import Extraction, Heading, Notice, Page
-from app.errors import DocumentLimitExceeded, EmptyDocument, NoExtractableText
+from app.errors import DamagedDocument, DocumentLimitExceeded, EmptyDocument, NoExtractableText, UnusableDocument
 from app.ingestion.loaders.canonical import Assembly
 from app.ingestion.port import LoadLimits, Source
 
@@ -20,6 +20,7 @@ class Slide:
     footers: list[str] = field(default_factory=list)
     notes: str = ""
     is_hidden: bool = False
+    is_damaged: bool = False
     has_pictures: bool = False
 
     @property
@@ -37,6 +38,7 @@ class Slides:
         self._pages: list[Page] = []
         self._headings: list[Heading] = []
         self._hidden: list[int] = []
+        self._damaged: list[int] = []
         self._without_text: list[int] = []
         self._footers: set[str] = set()
         self._has_pictures = False
@@ -55,6 +57,8 @@ class Slides:
             self._title = slide.title or None
         if slide.is_hidden:
             self._hidden.append(number)
+        if slide.is_damaged:
+            self._damaged.append(number)
         start = self._write(slide, number) if slide.says_something else None
         if start is None:
             self._without_text.append(number)
@@ -79,7 +83,7 @@ class Slides:
     def extraction(self, source: Source, kind: str, title: str | None) -> Extraction:
         """Return what was written of a file of this kind.
 
-        Raises `NoExtractableText` for pictures only and `EmptyDocument` for nothing.
+        Raises `DamagedDocument`, `NoExtractableText` or `EmptyDocument` where there is no text.
         """
         if not self._headings:
             raise self._nothing()
@@ -96,7 +100,11 @@ class Slides:
             warnings=(*self._assembly.notices(), *self._notices()),
         )
 
-    def _nothing(self) -> EmptyDocument | NoExtractableText:
+    def _nothing(self) -> UnusableDocument:
+        if self._damaged:
+            return DamagedDocument(
+                f"{len(self._damaged)} of {len(self._pages)} slides cannot be read, the rest is empty"
+            )
         if self._has_pictures:
             return NoExtractableText(
                 "the presentation has pictures and no text",
@@ -106,6 +114,8 @@ class Slides:
         return EmptyDocument("the presentation holds no text")
 
     def _notices(self) -> Iterator[Notice]:
+        if self._damaged:
+            yield _notice("slides_not_read", "have parts that cannot be read", self._damaged, len(self._pages))
         if self._without_text:
             yield _notice("pages_without_text", "have no text", self._without_text, len(self._pages))
         if self._hidden:

@@ -202,13 +202,28 @@ def test_breaks_fields_and_formulas_are_read_in_their_line(text_of) -> None:
     assert text_of(f"<p:sp><p:txBody><a:p>{line}{formula}</a:p></p:txBody></p:sp>") == "Slide 1\n\none\ntodayx=1"
 
 
-def test_a_slide_that_is_not_there_is_a_page_without_text(load) -> None:
-    data = presentation(shape("one"), shape("two")).replace(b"slides/slide1.xml", b"slides/slideX.xml")
+def test_a_slide_that_is_not_there_or_broken_is_a_page_without_text_and_told(load) -> None:
+    data = presentation(shape("one"), "<broken", shape("three")).replace(b"slides/slide1.xml", b"slides/slideX.xml")
 
     found = load(data, "a.pptx")
 
-    assert found.text == "Slide 2\n\ntwo"
-    assert [page.number for page in found.pages] == [1, 2]
+    assert found.text == "Slide 3\n\nthree"
+    assert [page.number for page in found.pages] == [1, 2, 3]
+    assert [(notice.code, notice.extra) for notice in found.warnings] == [
+        ("slides_not_read", {"pages": [1, 2]}),
+        ("pages_without_text", {"pages": [1, 2]}),
+    ]
+    with pytest.raises(DamagedDocument):
+        load(presentation("<broken"), "a.pptx")
+
+
+def test_a_broken_chart_costs_only_itself(load) -> None:
+    frame = '<p:graphicFrame><c:chart r:id="chart"/></p:graphicFrame>'
+
+    found = load(presentation(shape("T", "title") + frame + shape("after"), chart="<broken"), "a.pptx")
+
+    assert found.text == "T\n\nafter"
+    assert [(notice.code, notice.extra) for notice in found.warnings] == [("slides_not_read", {"pages": [1]})]
 
 
 def test_the_strict_variant_is_read(load) -> None:
