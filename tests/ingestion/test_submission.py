@@ -72,10 +72,10 @@ def test_what_decides_how_bytes_are_read_is_in_the_settings_hash(change: dict[st
     assert settings_hash(collection(), submission()) != settings_hash(collection(), submission(**change))
 
 
-def test_another_chunking_or_model_is_another_settings_hash() -> None:
+def test_another_chunking_is_another_settings_hash_and_a_move_to_another_model_is_none() -> None:
     plain = settings_hash(collection(), submission())
     assert plain != settings_hash(collection(chunking={"size": 500}), submission())
-    assert plain != settings_hash(collection(embedding={"model": "other"}), submission())
+    assert plain == settings_hash(collection(embedding={"model": "other"}), submission())
     assert plain == settings_hash(collection(), submission(metadata={"team": "hr"}))
 
 
