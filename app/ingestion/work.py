@@ -128,11 +128,11 @@ def _work(task: _Task, job: Job, registration: int) -> dict[str, Any]:
     embedder = _embedder(task)
     request = _request(task, embedder)
     parsed = task.ingestion.parsers.prepare(request, task.report)
-    prepared = join_sentences(parsed, request, partial(_compared, task, embedder))
     try:
+        prepared = join_sentences(parsed, request, partial(_compared, task, embedder))
         return _write(task, job, registration, before, prepared, embedder)
     finally:
-        for file in prepared.attachments:
+        for file in parsed.attachments:
             file.path.unlink(missing_ok=True)
 
 
