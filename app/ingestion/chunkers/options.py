@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from app.domain import ChunkingOptions
 from app.errors import FieldError, InvalidRequest, UnknownField
@@ -13,7 +13,8 @@ POINTER = "/chunking"
 LONGEST_CHILD = 512
 """Code points of a child at most: a longer one blurs what it is found by."""
 
-Wrong = Iterator[tuple[str, str, str]]
+Wrong: TypeAlias = Iterator[tuple[str, str, str]]
+"""What is wrong: a place below the options, a code and a sentence."""
 
 
 def completed_chunking(given: Mapping[str, Any], pointer: str = POINTER) -> dict[str, Any]:
