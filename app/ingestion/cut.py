@@ -34,7 +34,7 @@ def cut(
         raise EmptyDocument("the document holds no text, only white space")
     if len(chunks) > max_chunks:
         raise DocumentLimitExceeded(
-            f"the document makes more than {max_chunks} chunks of {options.size} {options.unit}",
+            f"cut by {options.strategy}, the document makes more than {max_chunks} chunks",
             hint="split the document, cut it into larger chunks, or raise FOOTNOTE_MAX_CHUNKS",
         )
     return chunks

@@ -180,3 +180,16 @@ def test_offsets_count_code_points_of_any_script(
     assert all(chunk["text"] == text[chunk["start"] : chunk["end"]] for chunk in listed)
     assert "\r" not in text
     assert all("👩" not in chunk["text"] or "👩‍👩‍👧" in chunk["text"] for chunk in listed)
+
+
+def test_a_document_that_failed_is_tried_again_in_its_own_way(started: Callable[..., TestClient]) -> None:
+    client = started(max_chunks=2)
+    client.put("/v1/collections/c", json={})
+    path = "/v1/collections/c/documents/a"
+    body = {"text": TEXT, "chunking": {"strategy": "fixed", "size": 17}}
+    for failed in (
+        client.put(path, json=body, headers=WAIT),
+        client.post(f"{path}/retry", headers=WAIT),
+    ):
+        assert (failed.status_code, failed.json()["code"]) == (422, "document_limit_exceeded")
+        assert "cut by fixed" in failed.json()["detail"]
