@@ -225,7 +225,7 @@ class Jobs:
         with self._database.read() as connection:
             for batch in _batches(job_ids):
                 rows = connection.execute(select(jobs.c.id, jobs.c.changes).where(jobs.c.id.in_(batch)))
-                found |= {job_id: changes for job_id, changes in rows}
+                found.update((job_id, changes) for job_id, changes in rows)
         return found
 
     def several(self, job_ids: Collection[str]) -> "list[Job]":

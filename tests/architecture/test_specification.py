@@ -72,7 +72,8 @@ def test_an_operation_has_words_typed_answers_and_declared_errors(name: str) -> 
     good = {status: answer for status, answer in operation["responses"].items() if status < "300"}
     assert good
     for status, answer in good.items():
-        assert status == "204" or all({"schema", "itemSchema"} & content.keys() for content in answer["content"].values())
+        described = [{"schema", "itemSchema"} & content.keys() for content in answer.get("content", {}).values()]
+        assert status == "204" or (described and all(described))
     for status, answer in operation["responses"].items():
         if status >= "400" and (name, status) != ("GET /readyz", "503"):
             assert answer["content"] == {
