@@ -65,6 +65,7 @@ def _images(source: Source) -> Iterator[ocr.Image]:
                 )
             source.allow_pages(frames)
             for frame in range(frames):
+                source.tell_pages(frame, frames)
                 picture.seek(frame)
                 yield _prepared(picture)
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
@@ -80,7 +81,7 @@ def _prepared(picture: "Picture") -> ocr.Image:
 
     # A JPEG is decoded at a fraction of its size where that is enough.
     picture.draft("RGB", (ocr.LONGEST_SIDE, ocr.LONGEST_SIDE))
-    upright = ImageOps.exif_transpose(picture)
+    upright = _in_eight_bits(ImageOps.exif_transpose(picture))
     upright.thumbnail((ocr.LONGEST_SIDE, ocr.LONGEST_SIDE))
     if min(upright.size) < _SMALLEST_SIDE:
         return np.full((_SMALLEST_SIDE, _SMALLEST_SIDE, 3), 255, dtype=np.uint8)
@@ -92,6 +93,18 @@ def _prepared(picture: "Picture") -> ocr.Image:
     paper = Image.new("RGBA", layered.size, "black" if is_light else "white")
     paper.alpha_composite(layered)
     return np.ascontiguousarray(np.asarray(paper.convert("RGB"))[:, :, ::-1])
+
+
+def _in_eight_bits(picture: "Picture") -> "Picture":
+    """Return the picture with its darkest and lightest values at 0 and 255, where its values have more than 8 bits."""
+    from PIL import Image
+
+    if not picture.mode.startswith(("I", "F")):
+        return picture
+    values = np.asarray(picture, dtype=np.float64)
+    darkest, lightest = float(values.min()), float(values.max())
+    scaled = (values - darkest) * (255 / max(lightest - darkest, 1e-9))
+    return Image.fromarray(scaled.astype(np.uint8))
 
 
 def _no_text(what: str, limits: LoadLimits) -> NoExtractableText:

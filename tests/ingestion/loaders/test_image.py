@@ -64,6 +64,18 @@ def test_letters_on_nothing_are_read_on_what_they_stand_out_from(
     assert (seen[0][2, 2] == paper).all()
 
 
+def test_a_picture_of_sixteen_bits_keeps_its_letters(load, drawn, monkeypatch) -> None:
+    import numpy as np
+    from PIL import Image
+
+    seen = []
+    monkeypatch.setattr(ocr, "recognise", lambda image: seen.append(image) or ocr.Recognised("read", 0.9))
+    grey = np.asarray(drawn("Words").convert("L")).astype(np.uint16)
+    load(saved(Image.fromarray(grey * 200 + 10_000), "png"), "a.png")
+
+    assert np.abs(seen[0][:, :, 0].astype(int) - grey).max() <= 1
+
+
 def test_each_page_of_a_fax_is_a_page(load, drawn, monkeypatch) -> None:
     texts = iter(["First page", "", "Third page"])
     monkeypatch.setattr(ocr, "recognise", lambda image: ocr.Recognised(next(texts), 0.9))
