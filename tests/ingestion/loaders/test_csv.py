@@ -1,4 +1,9 @@
+import csv
+import io
+
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
@@ -90,3 +95,25 @@ def test_each_record_is_placed_and_ragged_rows_are_named_by_their_lines(load) ->
         ("ragged_rows", {"count": 2, "lines": [3, 5]})
     ]
     assert extraction.details["delimiter"] == ","
+
+
+_CELLS = st.text(st.sampled_from('abc 客户é,;|\t"\n0-'), max_size=12).map(lambda cell: " ".join(cell.split()))
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    rows=st.lists(st.lists(_CELLS, min_size=3, max_size=3), min_size=3, max_size=8), delimiter=st.sampled_from(",;\t|")
+)
+def test_every_cell_comes_out_under_its_head_whatever_is_in_it(load, rows: list[list[str]], delimiter: str) -> None:
+    written = io.StringIO()
+    csv.writer(written, delimiter=delimiter, quoting=csv.QUOTE_ALL).writerows([["first", "second", "third"], *rows])
+    filled = [row for row in rows if any(row)]
+    if not filled:
+        return
+    extraction = load(written.getvalue().encode(), "a.csv")
+
+    heads = ("first", "second", "third")
+    assert extraction.text.split("\n") == [
+        "; ".join(f"{head}: {cell}" for head, cell in zip(heads, row, strict=True) if cell) for row in filled
+    ]
+    assert len(extraction.records) == len(filled)
