@@ -1,4 +1,4 @@
-"""Look after a collection: verify, rebuild, compact, deduplicate, reembed."""
+"""Look after a collection: verify, rebuild, compact, deduplicate, reembed; one such job at a time runs on each."""
 
 from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
@@ -33,7 +33,8 @@ router = APIRouter(prefix="/v1/collections/{collection}", route_class=StrictRout
 async def verify_collection(request: Request, access: OwnerAccess, wait: PreferredWait) -> Response:
     """Answer every difference, or the job that looks for them; a collection without one is clean.
 
-    Without a `Prefer` header the answer is awaited for five seconds.
+    Without a `Prefer` header the answer is awaited for five seconds. Jobs on a whole collection run one after the
+    other, so behind one of those it takes longer.
     """
     waiting = await run_in_threadpool(access.services.ingestion.queue, access.collection, "verify")
     job = await finished(access.services, waiting, VERIFY_WAIT_SECONDS if wait is None else wait)
