@@ -13,7 +13,7 @@ PAGE = "application/xhtml+xml"
 
 
 def book(
-    *chapters: str, metadata: str = "", spine: str = "", manifest: str = "", guide: str = "", **parts: str
+    *chapters: str | bytes, metadata: str = "", spine: str = "", manifest: str = "", guide: str = "", **parts: str
 ) -> bytes:
     """Pack a book of chapters c0.xhtml, c1.xhtml and so on; a keyword names a part (`META_INF__encryption_xml`)."""
     items = "".join(f'<item id="c{n}" href="c{n}.xhtml" media-type="{PAGE}"/>' for n in range(len(chapters)))
@@ -130,19 +130,9 @@ def test_missing_chapters_are_named_and_lower_the_coverage(load) -> None:
 
 
 def test_a_chapter_in_another_charset_is_read(load) -> None:
-    file = io.BytesIO(book("placeholder"))
-    with zipfile.ZipFile(file, "a") as archive:
-        archive.writestr(
-            "OPS/c1.xhtml", '<?xml version="1.0" encoding="gb2312"?><html><body>客户</body></html>'.encode("gbk")
-        )
-    data = file.getvalue().replace(b"c0.xhtml", b"c1.xhtml", 0)
-    assert load(data, "a.epub").text == "placeholder"
+    chapter = '<?xml version="1.0" encoding="gb2312"?><html><body>客户</body></html>'
 
-    packed = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(packed, "w") as new:
-        for name in old.namelist():
-            new.writestr(name, old.read(name).replace(b'href="c0.xhtml"', b'href="c1.xhtml"'))
-    assert load(packed.getvalue(), "a.epub").text == "客户"
+    assert load(book(chapter.encode("gbk")), "a.epub").text == "客户"
 
 
 def test_a_book_without_a_package_is_damaged(load) -> None:
