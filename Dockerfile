@@ -8,6 +8,9 @@ COPY pyproject.toml README.md LICENSE /src/
 COPY app /src/app
 COPY migrations /src/migrations
 RUN /opt/footnote/bin/pip install --no-deps /src
+# `--build-arg EXTRAS=ocr` reads scanned pages; it adds some 250 MB.
+ARG EXTRAS=""
+RUN if [ -n "$EXTRAS" ]; then /opt/footnote/bin/pip install "/src[$EXTRAS]"; fi
 # Converted once here, so that the first start of a container takes no longer than any other.
 RUN FOOTNOTE_DATA=/tmp/footnote FOOTNOTE_MODELS=/opt/footnote/models /opt/footnote/bin/footnote migrate \
     && rm -rf /tmp/footnote
