@@ -239,7 +239,8 @@ class Ingestion:
             self.jobs.cancel_for_document(collection.id, [*documents])
             self.sources.forget_documents(collection.id, [*documents])
             deleted = store.delete_documents(document_ids, expected_etag=precondition.etag)
-            store.delete_documents([*attached.keys() - set(document_ids)])
+            if inside := attached.keys() - set(document_ids):
+                store.delete_documents([*inside])
             opened.catch_up()
             hashes = [found.content_hash for found in documents.values() if found and found.content_hash]
             self.sweep_originals(collection.id, opened, hashes)
