@@ -64,13 +64,16 @@ def export(access: OwnerAccess) -> Response:
     return StreamingResponse(_blocks(file), media_type=ZIP, headers=headers)
 
 
-async def new_name(services: CurrentServices, principal: CurrentPrincipal, collection: CollectionName) -> str:
+async def new_name(
+    services: CurrentServices, principal: CurrentPrincipal, collection: CollectionName, idempotency: IdempotencyKey
+) -> str:
     """Return the name of a collection that the admin key may make, before the body is read; raises `NameTaken`."""
     if principal.role is not Role.ADMIN:
         # Another key hears of collections only what it hears everywhere.
         await run_in_threadpool(visible_collection, services, principal, collection)
         check_role(principal, Role.ADMIN)
-    if await run_in_threadpool(services.collections.get, collection) is not None:
+    # A request that is repeated finds the collection that it made itself.
+    if idempotency.key is None and await run_in_threadpool(services.collections.get, collection) is not None:
         raise NameTaken(f"there is a collection {collection!r} already", hint="import under another name")
     return collection
 

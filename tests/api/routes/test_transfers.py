@@ -173,9 +173,10 @@ def test_an_import_that_is_sent_twice_is_done_once(
     content, elsewhere = exported(admin, collection), started()
     first = sent(elsewhere, "copy", content, **{"Idempotency-Key": "once"})
     assert first.status_code == 201
-    elsewhere.delete("/v1/collections/copy")
     second = sent(elsewhere, "copy", content, **{"Idempotency-Key": "once"})
     assert (second.status_code, second.headers["Idempotent-Replayed"]) == (201, "true")
+    another = sent(elsewhere, "copy", content, **{"Idempotency-Key": "another"})
+    assert (another.status_code, another.json()["code"]) == (409, "name_taken")
 
 
 def _no_manifest(files: dict[str, bytes]) -> dict[str, bytes]:
