@@ -206,7 +206,7 @@ class RemoteServer:
         except ValueError:
             try:
                 seconds = parsedate_to_datetime(header).timestamp() - self._wall_clock()
-            except ValueError:
+            except (ValueError, OverflowError):
                 return None
         return max(0.0, seconds) if isfinite(seconds) else None
 

@@ -1,13 +1,23 @@
-"""Names of attachments: no paths, not too long, and each once."""
+"""Names of files that came with a message or an answer: no paths, not too long, and each once."""
 
 import re
 from collections.abc import Callable
+from email.message import Message
 from itertools import count
 from pathlib import PurePath
 
 _NOT_IN_A_NAME = re.compile(r"[\x00-\x1f\x7f-\x9f/\\\ud800-\udfff\ufffd]+")
 _LONGEST_NAME = 120
 _LONGEST_ENDING = 12
+
+
+def told_filename(message: Message) -> str | None:
+    """Return the file name that the headers of a message or of a part tell, if it can be read."""
+    try:
+        return message.get_filename() or None
+    except ValueError:
+        # Of a charset that decodes no names, like `idna`, the library raises what it raises.
+        return None
 
 
 def safe_name(name: str) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from app.errors import FetchFailed, PayloadTooLarge, UnsupportedMediaType
+from app.ingestion.attachment_names import told_filename
 from app.ingestion.guarded_http import Answer, GuardedHttp
 from app.ingestion.guarded_network import Deadline
 from app.ingestion.robots import Robots
@@ -131,7 +132,7 @@ def _filename(url: str, disposition: str | None) -> str | None:
     if disposition:
         message = Message()
         message["Content-Disposition"] = disposition[:LONGEST_HEADER]
-        named = message.get_filename()
+        named = told_filename(message)
     name = named or unquote(urlsplit(url).path)
     return _UNSAFE.sub("_", name.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]).strip()[-255:] or None
 

@@ -52,7 +52,7 @@ class Answer:
             return float(header)
         try:
             return max(0.0, parsedate_to_datetime(header).timestamp() - now)
-        except ValueError:
+        except (ValueError, OverflowError):
             return None
 
 

@@ -63,6 +63,7 @@ def test_what_the_url_names_is_written_with_its_type_its_name_and_where_it_was(f
         ("/x", "attachment; filename*=UTF-8''%E5%B9%B4%E5%81%87.txt", "年假.txt"),
         ("/x", 'attachment; filename="../../etc/passwd"', "passwd"),
         ("/x", "inline", "x"),
+        ("/x", "attachment; filename*=idna''xn--", "x"),
     ],
 )
 def test_the_file_name_is_the_server_s_or_the_url_s(

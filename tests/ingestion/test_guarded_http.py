@@ -245,7 +245,14 @@ def test_a_server_that_only_drips_meets_the_deadline(slow_drip: int) -> None:
 
 @pytest.mark.parametrize(
     ("header", "seconds"),
-    [("120", 120), ("Thu, 01 Jan 1970 00:03:20 GMT", 100), ("", None), ("soon", None), ("-5", None)],
+    [
+        ("120", 120),
+        ("Thu, 01 Jan 1970 00:03:20 GMT", 100),
+        ("", None),
+        ("soon", None),
+        ("-5", None),
+        ("Thu, 01 Jan 1970 00:00:00 +99999999999999", None),
+    ],
 )
 def test_retry_after_is_read_as_seconds_or_as_a_date(
     http: GuardedHttp, site: Any, header: str, seconds: float | None

@@ -39,6 +39,7 @@ from app.api.uploads import Form, Spool, SpooledFile, spool_body, spool_form
 from app.api.waiting import PreferredWait
 from app.domain import Metadata
 from app.errors import FieldError, InvalidRequest
+from app.ingestion.attachment_names import told_filename
 from app.ingestion.submission import Submission
 
 OCTET_STREAM = "application/octet-stream"
@@ -324,7 +325,7 @@ def _disposition_filename(header: str | None) -> str | None:
         return None
     message = Message()
     message["Content-Disposition"] = _from_header(header)
-    return message.get_filename() or None
+    return told_filename(message)
 
 
 def _from_header(value: str) -> str:

@@ -9,6 +9,7 @@ from pathlib import PurePath
 
 from app.domain import Attachment, Extraction, Heading, Notice
 from app.errors import DocumentLimitExceeded, EmptyDocument, PasswordRequired
+from app.ingestion.attachment_names import told_filename
 from app.ingestion.loaders import html
 from app.ingestion.loaders.canonical import Assembly
 from app.ingestion.loaders.charset import declared_in_markup, decode
@@ -146,9 +147,9 @@ class _Letter:
         """Add the text of a part that is read as it stands."""
         data = _bytes(part)
         if kind in ("text/html", "application/xhtml+xml"):
-            self._add_markup(data, part.get_content_charset())
+            self._add_markup(data, _charset(part))
             return
-        text = decode(data, part.get_content_charset()).text.strip("\r\n")
+        text = decode(data, _charset(part)).text.strip("\r\n")
         if text.strip():
             self.has_body = True
             self.assembly.add(_unflowed(text, part))
@@ -203,7 +204,15 @@ def _is_attached(part: Message) -> bool:
 
 
 def _filename(part: Message) -> str:
-    return text_of_header(part.get_filename())
+    return text_of_header(told_filename(part))
+
+
+def _charset(part: Message) -> str | None:
+    try:
+        return part.get_content_charset()
+    except ValueError:
+        # A name that is itself in a charset that cannot be.
+        return None
 
 
 def _bytes(part: Message) -> bytes:

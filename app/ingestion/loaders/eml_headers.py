@@ -21,13 +21,15 @@ _BETWEEN_WORDS = re.compile(r"(\?=)\s+(=\?)")
 _ADDRESSES = ("From", "Reply-To", "To", "Cc", "Bcc")
 _SHOWN = ("From", "To", "Cc", "Subject", "Date")
 _MOST_ADDRESSES = 100
+_LONGEST_FIELD_OF_CONTENT = 16_384
+"""The library's time to read the parameters of a `Content-Type` grows with the square of their length."""
 
 
 class _RawHeaders(Compat32):
     """Leaves headers as they came: the library's own reading turns bytes beyond ASCII into replacement characters."""
 
-    def header_fetch_parse(self, name: str, value: str) -> str:  # noqa: ARG002 - the library calls it so
-        return value
+    def header_fetch_parse(self, name: str, value: str) -> str:
+        return value[:_LONGEST_FIELD_OF_CONTENT] if name.lower().startswith("content-") else value
 
 
 RAW_HEADERS = _RawHeaders()
@@ -100,7 +102,7 @@ class Headers:
     def metadata(self) -> dict[str, Any]:
         """Return the fields that filters ask for: addresses alone, the date in UTC."""
         senders = self._addresses("From")
-        name = next(iter(getaddresses([self.fields.get("From", "")])), ("", ""))[0]
+        name = next(iter(self._named_addresses("From")), ("", ""))[0]
         found: dict[str, Any] = {
             "from": senders[0] if senders else None,
             "from_name": name or None,
@@ -114,8 +116,15 @@ class Headers:
         return {field: value for field, value in found.items() if value}
 
     def _addresses(self, name: str) -> list[str]:
-        found = [address.lower() for _, address in getaddresses([self.fields.get(name, "")]) if "@" in address]
+        found = [address.lower() for _, address in self._named_addresses(name) if "@" in address]
         return list(dict.fromkeys(found))[:_MOST_ADDRESSES]
+
+    def _named_addresses(self, name: str) -> list[tuple[str, str]]:
+        try:
+            return getaddresses([self.fields.get(name, "")])
+        except RecursionError:
+            # Comments in comments, each of which the library calls itself for.
+            return []
 
 
 def _date(value: object) -> datetime | None:

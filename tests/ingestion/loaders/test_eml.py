@@ -196,3 +196,28 @@ def test_a_saved_web_page_is_read(load) -> None:
     data = parts("related", part("text/html", "<h1>Title</h1><p>Words</p>"), part("text/css", "p {}"), head="")
 
     assert load(data, "a.mht").text == "Title\n\nWords"
+
+
+@pytest.mark.parametrize("told", ["filename*=idna''xn--", "filename*=utf-8\x00''a"])
+def test_an_attachment_whose_name_cannot_be_read_is_handed_out_under_another(attached, told) -> None:
+    data = parts(
+        "mixed", part("text/plain", "Hi"), part("text/csv", "a,b", f"Content-Disposition: attachment; {told}\n")
+    )
+
+    assert [each.name for each in attached(data)] == ["attachment-1"]
+
+
+def test_a_charset_whose_own_name_cannot_be_read_is_found_by_the_letters(load) -> None:
+    assert load(parts("mixed", part("text/plain; charset*=utf-8\x00''a", "Grüße")), "a.eml").text.endswith("Grüße")
+
+
+def test_addresses_in_comments_without_end_cost_only_themselves(load) -> None:
+    extraction = load(b"From: " + b"(" * 100_000 + b"\nTo: bo@example.org\n\nHi", "a.eml")
+
+    assert extraction.metadata == {"to": ["bo@example.org"]}
+
+
+def test_a_content_type_without_end_takes_no_time(load) -> None:
+    data = b'Content-Type: text/plain; x="' + b";" * 1_000_000 + b"\n\nHi"
+
+    assert load(data, "a.eml").text == "Hi"
