@@ -18,6 +18,7 @@ from app.indexes.opening import OpenCollection
 from app.ingestion.fetch import Fetched, Validators
 from app.ingestion.ingest import ALWAYS, Ingestion
 from app.ingestion.port import JobReport
+from app.ingestion.quotas import Quotas
 from app.ingestion.refresh import FetchOrder, fetcher_of, register_fetch
 from app.ingestion.sources import Original
 from app.ingestion.submission import JobPayload, Submission, etag_of, settings_hash
@@ -135,7 +136,8 @@ def _registration(task: _Task) -> int:
     known = task.document
     if known is not None and known.state is not DocumentState.FAILED:
         return known.key
-    return register_fetch(task.opened.store, task.document_id, task.order)
+    most = Quotas.of(task.collection).documents
+    return register_fetch(task.opened.store, task.document_id, task.order, most_documents=most)
 
 
 def _original(task: _Task) -> tuple[Fetched, Original]:

@@ -14,6 +14,7 @@ from app.domain import Metadata
 from app.errors import Conflict, FootnoteError, NotFound, QueueFull
 from app.ingestion.fetch import Fetcher
 from app.ingestion.ingest import Ingestion
+from app.ingestion.quotas import Quotas
 from app.ingestion.submission import Submitted
 from app.stores.port import CollectionStore
 
@@ -72,14 +73,15 @@ def id_of_url(url: str) -> str:
 def accept_fetch(ingestion: Ingestion, collection: Collection, request: FetchRequest) -> Submitted:
     """Make the document come from the URL and queue its fetching.
 
-    Raises `Conflict` where fetching is off, `UrlBlocked` for a URL that is refused as it stands, and `QueueFull`.
+    Raises `Conflict` where fetching is off, `UrlBlocked` for a URL that is refused as it stands, `QuotaExceeded`, and
+    `QueueFull`.
     """
     url = fetcher_of(ingestion).checked(request.url)
     document_id = request.document_id or id_of_url(url)
     order = FetchOrder(url, request.title, dict(request.metadata), request.chunking, is_refresh=False)
     with ingestion.opened.get(collection.id) as opened:
         is_new = opened.store.document(document_id) is None
-        register_fetch(opened.store, document_id, order)
+        register_fetch(opened.store, document_id, order, most_documents=Quotas.of(collection).documents)
         try:
             ingestion.sources.put(
                 collection.id,
@@ -102,7 +104,9 @@ def accept_fetch(ingestion: Ingestion, collection: Collection, request: FetchReq
     return Submitted(document, "pending", job)
 
 
-def register_fetch(store: CollectionStore, document_id: str, order: FetchOrder) -> int:
+def register_fetch(
+    store: CollectionStore, document_id: str, order: FetchOrder, *, most_documents: int | None = None
+) -> int:
     """Make a document known whose bytes are still to come, and return its registration."""
     return store.register_document(
         document_id,
@@ -110,6 +114,7 @@ def register_fetch(store: CollectionStore, document_id: str, order: FetchOrder) 
         metadata={"url": order.url, **order.metadata},
         media_type="application/octet-stream",
         filename=None,
+        most_documents=most_documents,
     )
 
 

@@ -45,6 +45,18 @@ def test_the_items_of_a_batch_that_fit_are_taken(admin: TestClient, collection: 
     assert results[4]["error"]["quota"] == "documents"
 
 
+def test_documents_from_urls_count_like_others(started: Callable[..., TestClient], site: Any) -> None:
+    client = started(fetch=True, fetch_allowed_networks="127.0.0.1/32")
+    assert client.put("/v1/collections/web", json={"quotas": {"documents": 1}}).status_code == 201
+    site.pages["/a"] = site.Page(b"alpha", headers={"Content-Type": "text/plain"})
+    fetch, url = "/v1/collections/web/documents/fetch", f"http://127.0.0.1:{site.port}/a"
+    assert client.post(fetch, json={"url": url, "id": "a"}, headers=READY).status_code == 201
+    assert told(client.post(fetch, json={"url": url, "id": "b"})) == (409, "quota_exceeded", "documents", 1, 1)
+    assert client.post(fetch, json={"url": url, "id": "a"}, headers=READY).json()["outcome"] == "unchanged"
+    sources = client.get("/v1/collections/web/sources").json()["data"]
+    assert [source["document_id"] for source in sources] == ["a"]
+
+
 def test_requests_that_arrive_together_do_not_go_beyond(admin: TestClient, collection: str) -> None:
     give(admin, collection, documents=5, chunks=5)
     with ThreadPoolExecutor(12) as pool:
