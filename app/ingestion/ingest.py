@@ -211,6 +211,8 @@ class Ingestion:
             metadata=wanted.metadata,
             metadata_is_whole=True,
             expires_at=existing.expires_at,
+            attachment_of=extraction.get(attachments.ATTACHMENT_OF),
+            depth=extraction.get("depth", 0),
             chunking=wanted.chunking,
         )
         return self.submit(collection, restored, precondition)

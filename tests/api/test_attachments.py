@@ -127,6 +127,22 @@ def test_attachments_go_with_their_mail(admin, documents, put_mail, document, fo
     assert found("tandem") == found("bicycle") == []
 
 
+def test_an_attachment_whose_earlier_version_was_restored_goes_with_its_mail(
+    admin, documents, put_mail, document
+) -> None:
+    for price in ("bicycle 450", "bicycle 390"):
+        put_mail(mail(price_txt=price))
+        assert document("offer.eml~price.txt")["state"] == "ready"
+    restored = admin.post(
+        f"{documents}/offer.eml~price.txt/restore", json={"version": 1}, headers={"Prefer": "wait=30"}
+    )
+    assert (restored.status_code, restored.json()["version"]) == (200, 3)
+
+    admin.delete(f"{documents}/offer.eml")
+
+    assert document("offer.eml~price.txt") is None
+
+
 def test_a_mail_that_is_sent_again_does_nothing(put_mail, document) -> None:
     data = mail(price_txt="bicycle")
     put_mail(data)
