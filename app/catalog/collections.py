@@ -2,10 +2,10 @@
 
 import re
 import secrets
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
@@ -132,18 +132,23 @@ class Collections:
         page, next_cursor = _newest_first.split(rows, limit)
         return [Collection(**row) for row in page], next_cursor
 
-    def update(self, name: str, *, title: str | None, description: str | None, settings: dict[str, Any]) -> Collection:
-        """Replace what may change; raises `NotFound`."""
+    def update(
+        self, before: Collection, *, title: str | None, description: str | None, settings: dict[str, Any]
+    ) -> Collection:
+        """Replace what may change; what is to stay as it was `before` stays as others left it since. Raises `NotFound`.
+
+        So a re-embedding that ends, or another change of the settings, is not undone by who had read them earlier.
+        """
+        wanted = collections.c.id == before.id
         with self._database.write() as connection:
-            connection.execute(
-                update(collections)
-                .where(collections.c.name == name)
-                .values(title=title, description=description, settings=settings, updated_at=self._clock())
-            )
-            updated = _find(connection, name)
-        if updated is None:
-            raise NotFound(f"there is no collection {name!r}")
-        return updated
+            present = _one(connection, select(collections).where(wanted))
+            if present is None:
+                raise NotFound(f"there is no collection {before.name!r}")
+            values = _merged({"title": title, "description": description}, asdict(before), asdict(present))
+            values["settings"] = _merged(settings, before.settings, present.settings)
+            values["updated_at"] = self._clock()
+            connection.execute(update(collections).where(wanted).values(values))
+        return replace(present, **values)
 
     def set_embedding_model(self, collection_id: str, model_name: str) -> None:
         """Name the model of a collection's vectors, whatever else of its settings changes at the same moment."""
@@ -197,6 +202,13 @@ class Collections:
             erased = erase_past(connection, collection.id, keeps)
         self._database.compact()
         return erased
+
+
+def _merged(asked: Mapping[str, Any], before: Mapping[str, Any], present: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is asked, with the present value of each member that is asked to be as it was before."""
+    return {
+        name: present[name] if name in present and before.get(name) == value else value for name, value in asked.items()
+    }
 
 
 def _find(connection: Connection, name: str) -> Collection | None:

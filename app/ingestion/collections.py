@@ -45,7 +45,7 @@ def update_collection(
                     f"the collection holds vectors of {before} and cannot change to {after}",
                     hint="move it by `POST /v1/collections/{collection}/reembed`",
                 )
-    return ingestion.collections.update(collection.name, title=title, description=description, settings=settings)
+    return ingestion.collections.update(collection, title=title, description=description, settings=settings)
 
 
 def change_notices(ingestion: Ingestion, before: Collection | None, after: Collection) -> list[Notice]:

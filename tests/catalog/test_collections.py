@@ -46,13 +46,28 @@ def test_a_name_is_given_once(collections: Collections) -> None:
 def test_an_update_replaces_what_may_change(collections: Collections, clock: Any) -> None:
     made = collections.create("handbook", title="Old", settings={"indexing": "standard"})
     clock.pass_time(60)
-    changed = collections.update("handbook", title=None, description="new", settings={"indexing": "enhanced"})
+    changed = collections.update(made, title=None, description="new", settings={"indexing": "enhanced"})
     assert collections.get("handbook") == changed
     assert (changed.id, changed.title, changed.description) == (made.id, None, "new")
     assert changed.settings == {"indexing": "enhanced"}
     assert changed.updated_at > changed.created_at == made.created_at
+    collections.delete("handbook")
+    collections.create("handbook", settings={})
     with pytest.raises(NotFound):
-        collections.update("recipes", title=None, description=None, settings={})
+        collections.update(made, title=None, description=None, settings={})
+
+
+def test_an_update_leaves_what_another_writer_changed_meanwhile(collections: Collections) -> None:
+    settings = {"embedding": {"model": "before"}, "quotas": {}, "indexing": "standard"}
+    read = collections.create("handbook", title="Handbook", settings=settings)
+    collections.set_embedding_model(read.id, "after")
+    collections.update(read, title="Rules", description=None, settings=settings | {"quotas": {"documents": 2}})
+    changed = collections.update(
+        read, title="Handbook", description="new", settings=settings | {"indexing": "enhanced"}
+    )
+    assert collections.get("handbook") == changed
+    assert (changed.title, changed.description) == ("Rules", "new")
+    assert changed.settings == {"embedding": {"model": "after"}, "quotas": {"documents": 2}, "indexing": "enhanced"}
 
 
 def test_every_collection_is_given_once_over_all_pages(

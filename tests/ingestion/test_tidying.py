@@ -153,7 +153,7 @@ def test_originals_of_versions_that_are_no_longer_kept_go(services: Services, co
     assert len(originals(services, collection)) == 3
 
     services.ingestion.collections.update(
-        collection.name, title=None, description=None, settings={**collection.settings, "keep_versions": 1}
+        collection, title=None, description=None, settings={**collection.settings, "keep_versions": 1}
     )
     tidy(services.ingestion, lambda: False)
     assert len(originals(services, collection)) == 2
