@@ -115,9 +115,11 @@ class Originals:
         newest = time.time() - ADOPTION_GRACE_SECONDS
         for name in names:
             path = self._folder / name
-            if path.is_file() and path.stat().st_mtime < newest and not is_needed(name):
-                path.unlink(missing_ok=True)
-                removed += 1
+            # What arrives may get its name, and another process may remove the file, at any moment.
+            with suppress(FileNotFoundError):
+                if path.is_file() and path.stat().st_mtime < newest and not is_needed(name):
+                    path.unlink()
+                    removed += 1
         return removed
 
     def _adopt_own(self, file: Path) -> Original:

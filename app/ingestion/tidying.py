@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 from app.catalog.collections import Collection
@@ -43,8 +44,10 @@ def tidy(ingestion: Ingestion, is_stopping: Callable[[], bool]) -> None:
 def _clear_spool(ingestion: Ingestion) -> None:
     oldest = time.time() - SPOOL_SECONDS
     for path in ingestion.spool.iterdir():
-        if path.is_file() and path.stat().st_mtime < oldest:
-            path.unlink(missing_ok=True)
+        # An upload may end while others are looked at.
+        with suppress(FileNotFoundError):
+            if path.is_file() and path.stat().st_mtime < oldest:
+                path.unlink()
     clear_workplaces(ingestion.spool, oldest=oldest)
 
 

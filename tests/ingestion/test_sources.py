@@ -72,3 +72,18 @@ def test_bytes_that_were_just_sent_again_are_not_removed(folder: Path) -> None:
     age(folder / stored.sha256)
     originals.write(b"again")
     assert originals.remove_unless(lambda _: False, [stored.sha256]) == 0
+
+
+def test_bytes_that_another_process_removes_at_the_same_moment_are_not_counted(folder: Path) -> None:
+    originals = Originals(folder)
+    mine, theirs = (originals.write(data).sha256 for data in (b"mine", b"theirs"))
+    for name in (mine, theirs):
+        os.utime(folder / name, (0, 0))
+
+    def is_needed(name: str) -> bool:
+        if name == theirs:
+            (folder / name).unlink()
+        return False
+
+    assert originals.remove_unless(is_needed) == 1
+    assert originals.names() == []
