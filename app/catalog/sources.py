@@ -22,6 +22,7 @@ CLAIM_SECONDS = 900
 LONGEST_BACKOFF_SECONDS = 86_400
 """Failures make the interval grow up to this, where it is not longer by itself."""
 
+_BATCH = 500
 _newest_first = NewestFirst(sources)
 
 
@@ -149,7 +150,8 @@ class Sources:
 
     def forget_documents(self, collection_id: str, document_ids: Sequence[str]) -> int:
         """Forget where documents came from that are deleted, so that they are not fetched anew; return how many."""
-        return self._delete(_of_documents(collection_id, document_ids))
+        batches = (document_ids[first : first + _BATCH] for first in range(0, len(document_ids), _BATCH))
+        return sum(self._delete(_of_documents(collection_id, batch)) for batch in batches)
 
     # --- fetch again ---
 

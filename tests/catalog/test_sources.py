@@ -86,6 +86,16 @@ def test_sources_go_with_their_document_and_with_their_collection(
         put(sources, handbook)
 
 
+def test_sources_of_more_documents_than_one_statement_names_are_forgotten(
+    sources: Sources, handbook: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.catalog.sources._BATCH", 2)
+    stays = put(sources, handbook, "stays")
+    ids = [put(sources, handbook, name).document_id for name in "abcde"]
+    assert sources.forget_documents(handbook.id, ids) == 5
+    assert sources.list(handbook.id, limit=10)[0] == [stays]
+
+
 def test_a_source_that_is_due_is_claimed_by_one_process_once(
     sources: Sources, handbook: Collection, clock: Any, tmp_path: Path
 ) -> None:
