@@ -2,7 +2,7 @@
 
 import secrets
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -76,7 +76,7 @@ class Webhooks:
 
     # --- announce ---
 
-    def announce(self, connection: Connection, collection_id: str, events: Iterable[Event]) -> None:
+    def announce(self, connection: Connection, collection_id: str, events: Sequence[Event]) -> None:
         """Queue each event for every webhook of the collection that takes it, in the transaction of what happened."""
         takers = select(webhooks, collections.c.name).join(collections)
         rows = connection.execute(takers.where(webhooks.c.collection_id == collection_id, webhooks.c.active))

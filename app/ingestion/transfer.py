@@ -27,9 +27,9 @@ REQUEST, TEXT, PAGES, HEADINGS, CHUNKS, EXTRACTION, FAILURE, DEFECT = b"R", b"T"
 LAST_FRAMES = frozenset({EXTRACTION, FAILURE, DEFECT})
 """Kinds after which a document sends nothing more."""
 PAGES_ALLOWED = b"A"
+"""A frame that comes before a result: how many pages must be recognised, which takes longer than parsing."""
 PROGRESS = b"G"
 """JSON of a stage's name, how much of it is done, of how much, and the unit; `null` where that is not known."""
-"""A frame that comes before a result: how many pages must be recognised, which takes longer than parsing."""
 ATTACHMENT, ATTACHED_BYTES = b"N", b"B"
 """An attachment begins with its name and type; its bytes follow, in as many frames as they need."""
 LARGEST_FRAME = 16_000_000
