@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 
 from app.catalog.collections import Collection
 from app.catalog.job import Job
+from app.domain import Document
 from app.errors import Cancelled
 from app.indexes.opening import OpenCollection
+from app.ingestion import attachments
 from app.ingestion.ingest import Ingestion
 from app.ingestion.port import JobReport
 from app.stores.port import CollectionStore, FoundChunk, Keys, Scope
@@ -153,24 +155,30 @@ def _delete(
     report: JobReport,
 ) -> int:
     """Delete the documents that have only duplicates; one that changed meanwhile stays, and its kept chunks' too."""
-    documents = list(found.whole_documents().values())
-    report.stage("delete", total=len(documents), unit="documents")
+    whole, store = found.whole_documents(), opened.store
+    chunks_of_documents = list(whole.values())
+    report.stage("delete", total=len(whole), unit="documents")
     deleted = 0
-    for first in range(0, len(documents), _DOCUMENTS_AT_ONCE):
+    for first in range(0, len(whole), _DOCUMENTS_AT_ONCE):
         report.advance(first)
-        some = [keys for keys in documents[first : first + _DOCUMENTS_AT_ONCE] if _are_kept(opened.store, found, keys)]
-        ids = _ids(opened.store, some)
-        unchanged = [
-            document.id
-            for document in map(opened.store.document, ids)
-            if document is not None and document.updated_at < began
-        ]
-        deleted += ingestion.delete(collection, unchanged)
-    report.advance(len(documents))
+        some = map(store.document, _ids(store, chunks_of_documents[first : first + _DOCUMENTS_AT_ONCE]))
+        over = [each.id for each in some if each is not None and _is_over(each, store, found, whole, began)]
+        deleted += ingestion.delete(collection, over)
+    report.advance(len(whole))
     return deleted
 
 
-def _are_kept(store: CollectionStore, found: _Found, keys: Sequence[int]) -> bool:
-    """Return whether every chunk that these are duplicates of is still there."""
-    kept = {found.kept_of[key] for key in keys}
+def _is_over(
+    document: Document, store: CollectionStore, found: _Found, whole: Mapping[int, Sequence[int]], began: datetime
+) -> bool:
+    """Return whether a document can go: it and its attachments, which go with it, hold only duplicates of what stays.
+
+    An attachment stays as long as the document that it came with, which would bring it again.
+    """
+    if attachments.ATTACHMENT_OF in (document.extraction or {}):
+        return False
+    together = [document, *attachments.of_documents([document], store).values()]
+    if any(each.key not in whole or each.updated_at >= began for each in together):
+        return False
+    kept = {found.kept_of[key] for each in together for key in whole[each.key]}
     return len(store.found_chunks(sorted(kept))) == len(kept)

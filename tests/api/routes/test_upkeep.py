@@ -1,7 +1,8 @@
-"""Verify, rebuild."""
+"""Verify, rebuild, compact, deduplicate."""
 
 import os
 from collections.abc import Callable
+from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +166,30 @@ def test_duplicates_are_reported_and_only_whole_documents_are_deleted_when_asked
     again = admin.post(path, json={"delete": True}, headers=WAIT).json()["result"]
     assert (again["duplicates"], again["deleted_documents"]) == (1, 0)
     assert admin.post(f"/v1/collections/{collection}/verify", headers=WAIT).json()["clean"] is True
+
+
+def _mail(attached: str) -> bytes:
+    message = EmailMessage()
+    message["From"], message["Subject"] = "ann@example.org", "Offer"
+    message.set_content("The offer is attached.")
+    message.add_attachment(attached, filename="offer.txt")
+    return bytes(message)
+
+
+def test_a_mail_goes_as_a_duplicate_only_together_with_all_that_is_attached_to_it(
+    admin: TestClient, collection: str
+) -> None:
+    documents = f"/v1/collections/{collection}/documents"
+    for name, attached in (("first", PARAGRAPHS[0]), ("says-more", PARAGRAPHS[1]), ("copy", PARAGRAPHS[0])):
+        headers = {**WAIT, "Content-Type": "message/rfc822"}
+        sent = admin.put(f"{documents}/{name}/original", content=_mail(attached), headers=headers)
+        assert sent.status_code == 201, sent.text
+        (job,) = admin.get("/v1/jobs", params={"document_id": f"{name}~offer.txt"}).json()["data"]
+        admin.get(f"/v1/jobs/{job['id']}/events")
+    done = admin.post(f"/v1/collections/{collection}/deduplicate", json={"delete": True}, headers=WAIT).json()["result"]
+    assert (done["duplicate_documents"], done["deleted_documents"]) == (3, 1)
+    left = [each["id"] for each in admin.get(documents).json()["data"]]
+    assert left == ["first", "first~offer.txt", "says-more", "says-more~offer.txt"]
 
 
 def test_many_copies_of_one_text_make_one_group(admin: TestClient, collection: str, put: Callable[..., Any]) -> None:
