@@ -98,7 +98,10 @@ class DocumentPage:
 
 @dataclass(frozen=True, slots=True)
 class DocumentVersion:
-    """One line of a document's history; what is `kept` can be brought back from its original."""
+    """One line of a document's history; what is `kept` can be brought back from its original.
+
+    `chunking` and `extraction`, which may quote its text, are `None` where it is not.
+    """
 
     version: int
     etag: str

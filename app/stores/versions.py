@@ -63,10 +63,12 @@ def keep_vectors(connection: Connection, document_key: int, fresh_hashes: Abstra
 def forget(connection: Connection, keep: int, document_key: int | None = None) -> int:
     """Let go of all but the `keep` versions before each document's present one; return how many were let go.
 
-    Their lines stay in the history, vectors and contexts go at once, and originals when they are next swept.
+    Their lines stay in the history without what quotes their texts; vectors and contexts go at once, and originals
+    when they are next swept.
     """
     oldest = select(documents.c.version - keep).where(documents.c.key == versions.c.document_key).scalar_subquery()
-    gone = update(versions).where(versions.c.kept, versions.c.version < oldest).values(kept=False)
+    let_go = {"kept": False, "extraction": None, "chunking": None}
+    gone = update(versions).where(versions.c.kept, versions.c.version < oldest).values(let_go)
     if document_key is not None:
         gone = gone.where(versions.c.document_key == document_key)
     count = connection.execute(gone).rowcount

@@ -121,9 +121,13 @@ def test_a_second_version_replaces_the_first_and_both_are_in_the_history(store: 
 def test_only_the_versions_before_the_present_one_that_are_to_be_kept_are_kept(store: CollectionStore) -> None:
     for number, text in enumerate(["one ", "two ", "three "], start=1):
         written = prepare(store, "a", [text], content_hash=f"bytes {number}", etag=f'"{number}"')
-        store.replace_document(replace(written, keep_versions=1))
+        chunking = {"strategy": "custom", "chunks": [{"text": text}]}
+        store.replace_document(replace(written, keep_versions=1, chunking=chunking, extraction={"parser": text}))
 
-    assert [(line.version, line.kept) for line in store.versions("a")] == [(3, True), (2, True), (1, False)]
+    history = store.versions("a")
+    assert [(line.version, line.kept) for line in history] == [(3, True), (2, True), (1, False)]
+    assert [line.chunking is not None for line in history] == [True, True, False]
+    assert [line.extraction is not None for line in history] == [True, True, False]
     assert sorted(store.content_hashes()) == ["bytes 2", "bytes 3"]
     assert store.forget_versions(0) == 1
     assert sorted(store.content_hashes()) == ["bytes 3"]
