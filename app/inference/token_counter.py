@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 
 from app.inference.port import TokenCounterSpec
@@ -18,8 +19,12 @@ _BYTES_IN_A_TOKEN = 2
 _CONTROL_TOKENS = 3
 
 
+@lru_cache(maxsize=4)
 def load_token_counter(spec: TokenCounterSpec) -> Callable[[str], int]:
-    """Return a function that counts the tokens of a text embedded as a passage, prefix and control tokens included."""
+    """Return a function that counts the tokens of a text embedded as a passage, prefix and control tokens included.
+
+    A tokenizer is read once in a process and kept.
+    """
     if spec.kind == "estimate":
         return estimate_tokens
     if spec.path is None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 from app.domain import Chunk, Extraction, text_hash
@@ -11,8 +10,6 @@ from app.inference.token_counter import load_token_counter
 from app.ingestion.port import CountTokens, JobReport, Prepared
 from app.ingestion.written_contexts import UNAVAILABLE, ContextWriter, with_written_context, write_contexts
 from app.stores.port import CollectionStore
-
-_token_counter = lru_cache(maxsize=4)(load_token_counter)
 
 
 def describe(
@@ -40,7 +37,7 @@ def describe(
         store=store,
         report=report,
     )
-    count_tokens = _token_counter(embedder.token_counter)
+    count_tokens = load_token_counter(embedder.token_counter)
     chunks = (_described(chunk, written.contexts, count_tokens, embedder.window_tokens) for chunk in prepared.chunks)
     extraction = replace(prepared.extraction, warnings=(*prepared.extraction.warnings, *written.warnings))
     return replace(prepared, chunks=tuple(chunks), extraction=extraction), written.cost

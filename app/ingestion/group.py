@@ -5,7 +5,6 @@ It runs where the model is, after the process that parses has found the sentence
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from itertools import groupby, pairwise
 from operator import attrgetter
 from typing import TypeAlias
@@ -31,14 +30,12 @@ _COMPARED = 2
 # A group below this share of what fits joins the one after it.
 _SCRAP = 8
 
-_token_counter = lru_cache(maxsize=4)(load_token_counter)
-
 
 def join_sentences(prepared: Prepared, request: PrepareRequest, embed: Embed) -> Prepared:
     """Return the document with its final chunks; one that was not cut into sentences as it is."""
     if request.chunking.strategy != SEMANTIC or len(prepared.chunks) < 2:
         return prepared
-    count_tokens, extraction = _token_counter(request.token_counter), prepared.extraction
+    count_tokens, extraction = load_token_counter(request.token_counter), prepared.extraction
     title = request.title or extraction.title or request.filename or ""
     reserved = reserved_tokens(extraction, title, count_tokens, request.window_tokens, request.contexts)
     sentences = [replace(sentence, context="") for sentence in prepared.chunks]

@@ -1,7 +1,6 @@
 """Make a file ready for embedding: detect, load, clean, cut, contextualize. Runs in the process that parses."""
 
 from dataclasses import replace
-from functools import lru_cache
 
 from app.domain import Extraction
 from app.errors import UnsupportedMediaType
@@ -15,8 +14,6 @@ from app.ingestion.media_types import READ
 from app.ingestion.port import Prepared, PrepareRequest, Source
 from app.ingestion.registry import LOADERS
 from app.telemetry import StageTimer
-
-_token_counter = lru_cache(maxsize=4)(load_token_counter)
 
 
 class Listener:
@@ -49,7 +46,7 @@ def prepare(request: PrepareRequest, listener: Listener = NOBODY) -> Prepared:
             replace(extraction, boundaries=boundaries(extraction.text, request.known, request.chunking.size)),
             request.title or extraction.title or request.filename or "",
             request.chunking,
-            _token_counter(request.token_counter),
+            load_token_counter(request.token_counter),
             request.window_tokens,
             request.limits.max_chunks,
             request.contexts,
