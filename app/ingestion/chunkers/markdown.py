@@ -75,10 +75,7 @@ def _cut_section(text: str, section: Section, blocks: Sequence[Block], limits: C
 def _cut_around(text: str, start: int, end: int, blocks: Sequence[Block], limits: ChunkLimits) -> Iterator[Piece]:
     """Yield the pieces of the text between blocks and of the blocks; a scrap of text before a block goes with it."""
     for block in blocks:
-        first, last = trim(text, start, block.start)
-        lead = (
-            first if first < last and is_tiny(last - first, limits.capacity(text[start : block.end])) else block.start
-        )
+        lead = _lead(text, start, block, limits)
         yield from cut(text, start, lead, limits)
         yield from (
             _cut_table(text, lead, block, limits) if block.kind == "table" else cut(text, lead, block.end, limits)
