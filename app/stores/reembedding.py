@@ -61,19 +61,18 @@ def _is_lacking(connection: Connection, table: Table) -> bool:
     return connection.scalar(select(table.c.chunk_key).where(_lacking(table)).limit(1)) is not None
 
 
-def present_next(connection: Connection) -> EmbeddingSpace | None:
-    """Return the space that a re-embedding moves to."""
+def _present_next(connection: Connection) -> EmbeddingSpace | None:
     row = connection.execute(select(next_space)).one_or_none()
     return None if row is None else space_of(row)
 
 
 def begin(connection: Connection, space: EmbeddingSpace) -> EmbeddingSpace:
     """Begin to gather vectors of a space, or go on, and return it as it is stored; those of a third are forgotten."""
-    begun = present_next(connection)
+    begun = _present_next(connection)
     if begun is None or not same_space(begun, space):
         forget(connection)
         connection.execute(insert(next_space).values(space_row(space)))
-    return present_next(connection) or space
+    return _present_next(connection) or space
 
 
 def forget(connection: Connection) -> None:
@@ -166,7 +165,7 @@ def adopt(connection: Connection) -> bool:
     Returns False, with nothing done, while a vector lacks its next one. Vectors that no chunk has, those of kept
     versions and of jobs in work, are of the space before and go.
     """
-    space = present_next(connection)
+    space = _present_next(connection)
     if space is None or any(_is_lacking(connection, table) for table in _VECTOR_TABLES):
         return False
     for table in _VECTOR_TABLES:

@@ -58,11 +58,6 @@ class SqliteUpkeep:
 
     # --- move to another embedding space ---
 
-    def next_space(self) -> EmbeddingSpace | None:
-        """Return the space that a re-embedding moves to."""
-        with self._database.reading() as connection:
-            return reembedding.present_next(connection)
-
     def begin_next(self, space: EmbeddingSpace) -> EmbeddingSpace:
         """Begin to gather vectors of another space, or go on."""
         with self._database.writing() as connection:

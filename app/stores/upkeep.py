@@ -42,10 +42,6 @@ class StoreUpkeep(Protocol):
 
     # --- move to another embedding space ---
 
-    def next_space(self) -> EmbeddingSpace | None:
-        """Return the space that a re-embedding moves to, or `None`."""
-        ...
-
     def begin_next(self, space: EmbeddingSpace) -> EmbeddingSpace:
         """Begin to gather vectors of another space beside the present ones, or go on; return it as it is stored."""
         ...

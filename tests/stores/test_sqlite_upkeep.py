@@ -88,7 +88,8 @@ def test_vectors_are_swapped_all_at_once_and_only_when_all_are_there(store: Sqli
     revision = store.revision()
     following = store.upkeep.next_chunks(-1, 100, "context")
     assert store.upkeep.adopt_next()
-    assert (store.embedding_space(), store.upkeep.next_space()) == (NEXT, None)
+    assert store.embedding_space() == NEXT
+    assert not store.upkeep.adopt_next(), "nothing is left to adopt"
     present = store.all_chunks(-1, 100)
     assert [chunk.vector.tolist() for chunk in present] == [chunk.vector.tolist() for chunk in following]
     assert [chunk.vector[0] for chunk in present] == [2, 3, 2, 4, 5]
@@ -103,8 +104,10 @@ def test_vectors_of_a_third_space_are_forgotten(store: SqliteStore, put: Put) ->
     gather_next(store)
     store.upkeep.begin_next(replace(NEXT, model="third"))
     assert store.upkeep.next_counts() == (0, 1)
+    gather_next(store)
     store.upkeep.forget_next()
-    assert store.upkeep.next_space() is None
+    assert not store.upkeep.adopt_next()
+    assert store.embedding_space() == PRESENT
 
 
 def test_vectors_of_the_space_before_cannot_be_written_after_a_swap(
