@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import shutil
 import tempfile
 import time
@@ -17,6 +18,7 @@ ADOPTION_GRACE_SECONDS = 60.0
 """A file touched within this time may belong to a request that has not written its job yet."""
 
 _SPARE_SECONDS = 0.1
+_HASH = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +80,13 @@ class Originals:
         return self._adopt_own(Path(name))
 
     def holds(self, sha256: str) -> bool:
-        """Return whether the bytes are there."""
-        return (self._folder / sha256).is_file()
+        """Return whether the bytes are there; what is no hash, as a foreign archive may hold, names no file."""
+        return _HASH.fullmatch(sha256) is not None and (self._folder / sha256).is_file()
 
     def is_whole(self, sha256: str) -> bool:
         """Return whether the bytes are there and are those of the name."""
+        if not self.holds(sha256):
+            return False
         try:
             with (self._folder / sha256).open("rb") as stream:
                 return hashlib.file_digest(stream, "sha256").hexdigest() == sha256
@@ -115,6 +119,8 @@ class Originals:
         newest = time.time() - ADOPTION_GRACE_SECONDS
         for name in names:
             path = self._folder / name
+            if path.parent != self._folder:
+                continue
             # What arrives may get its name, and another process may remove the file, at any moment.
             with suppress(FileNotFoundError):
                 if path.is_file() and path.stat().st_mtime < newest and not is_needed(name):

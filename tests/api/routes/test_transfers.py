@@ -3,9 +3,13 @@
 import hashlib
 import io
 import json
+import os
+import sqlite3
 import struct
 import zipfile
 from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -268,6 +272,31 @@ def test_a_manifest_that_fits_makes_nothing_foreign_welcome(
     assert refused.status_code == 422, refused.text
     assert refused.json()["code"] in ("unusable_archive", "damaged_archive")
     assert_nothing_made(admin, f"{collection}-copy")
+
+
+def test_a_document_of_an_archive_reaches_no_file_but_an_original(
+    admin: TestClient, collection: str, put: Callable[..., Any], tmp_path: Path
+) -> None:
+    put(collection, "d", "some words")
+    outside: Path = admin.app.state.services.settings.data / "outside"  # type: ignore[attr-defined]
+    outside.write_bytes(b"a secret of the service")
+    os.utime(outside, (0, 0))
+
+    def change(files: dict[str, bytes], _: dict[str, Any]) -> None:
+        database = tmp_path / "changed.db"
+        database.write_bytes(files["collection.db"])
+        with closing(sqlite3.connect(database)) as connection:
+            connection.execute("UPDATE documents SET content_hash = '../../../outside'")
+            connection.commit()
+        files["collection.db"] = database.read_bytes()
+
+    assert sent(admin, f"{collection}-copy", forged(exported(admin, collection), change)).status_code == 201
+    document = f"/v1/collections/{collection}-copy/documents/d"
+    assert admin.get(f"{document}/original").status_code == 404
+    preview = {"collection": f"{collection}-copy", "document_id": "d"}
+    assert admin.post("/v1/chunk/preview", json=preview).status_code == 404
+    assert admin.delete(document).status_code == 204
+    assert outside.exists()
 
 
 @pytest.mark.parametrize("content", [b"", b"PK", b"no zip" * 1000, b"PK\x05\x06" + b"\xff" * 18])
