@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from app.catalog.collections import Collection
 from app.errors import DamagedArchive, NameTaken, UnusableArchive
@@ -25,7 +25,8 @@ log = logging.getLogger(__name__)
 INFLATION = 100
 """How many times the largest upload an uploaded bundle may unpack to."""
 
-_ORIGINAL = re.compile(rf"{ORIGINALS}/([0-9a-f]{{64}})")
+_HASH = "[0-9a-f]{64}"
+_ORIGINAL = re.compile(f"{ORIGINALS}/({_HASH})")
 
 CheckSettings = Callable[[Mapping[str, Any]], dict[str, Any]]
 """Return settings as a collection has them; raise `UnusableArchive` for what cannot be used."""
@@ -53,7 +54,7 @@ class _Content(BaseModel):
 
     collection: _Packed
     counts: _Counts
-    missing_originals: list[str]
+    missing_originals: list[Annotated[str, Field(pattern=f"^{_HASH}$")]]
 
 
 def import_collection(

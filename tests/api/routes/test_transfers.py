@@ -246,6 +246,10 @@ def _bad_settings(_: dict[str, bytes], manifest: dict[str, Any]) -> None:
     manifest["content"]["collection"]["settings"]["defaults"] = {"top_k": "many"}
 
 
+def _missing_elsewhere(_: dict[str, bytes], manifest: dict[str, Any]) -> None:
+    manifest["content"]["missing_originals"] = ["../../../catalog.db"]
+
+
 def _bomb(files: dict[str, bytes], manifest: dict[str, Any]) -> None:
     manifest["files"]["collection.db"]["bytes"] = 10**15
 
@@ -261,6 +265,7 @@ def _bomb(files: dict[str, bytes], manifest: dict[str, Any]) -> None:
         _other_counts,
         _other_kind,
         _bad_settings,
+        _missing_elsewhere,
         _bomb,
     ],
 )
