@@ -14,15 +14,12 @@ from lxml import etree
 from app.errors import DamagedDocument
 from app.ingestion.loaders.archive import Archive, open_archive, unreadable_xml
 from app.ingestion.loaders.encryption import decrypted
+from app.ingestion.loaders.office_package import transitional
 from app.ingestion.port import Source
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
-R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
-MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 
-_STRICT = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/")
-_TRANSITIONAL = rb"http://schemas.openxmlformats.org/\1/2006/"
 _READ = {
     *(RT.OFFICE_DOCUMENT, RT.CORE_PROPERTIES, RT.STYLES, RT.NUMBERING),
     *(RT.HEADER, RT.FOOTER, RT.FOOTNOTES, RT.ENDNOTES),
@@ -83,7 +80,7 @@ class _Reader:
     def _inflated(self, uri: PackURI) -> bytes | None:
         """Return a part in the transitional namespaces, or `None` when there is no such part."""
         data = self._archive.read(uri.membername)
-        return None if data is None else _STRICT.sub(_TRANSITIONAL, data)
+        return None if data is None else transitional(data)
 
 
 def text_of(element: etree._Element | None, name: str = "val") -> str | None:

@@ -13,8 +13,9 @@ from app.errors import DamagedDocument
 from app.ingestion.loaders.canonical import Assembly, on_one_line
 from app.ingestion.loaders.docx_math import linear
 from app.ingestion.loaders.docx_numbering import Numbering
-from app.ingestion.loaders.docx_package import MC, M, R, W, open_document, related, text_of
+from app.ingestion.loaders.docx_package import M, W, open_document, related, text_of
 from app.ingestion.loaders.docx_styles import Styles
+from app.ingestion.loaders.office_package import MC, R
 from app.ingestion.port import Source
 
 _LEFT_OUT = {W + "del", W + "moveFrom", W + "instrText", W + "delText", W + "rt", W + "pPr", W + "rPr", MC + "Fallback"}

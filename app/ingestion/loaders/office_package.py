@@ -39,7 +39,7 @@ class Package:
     def tree(self, part: str) -> etree._Element | None:
         """Return the root of a part, or `None` when it is not there."""
         data = self.archive.read(part)
-        return None if data is None else parse_xml(_STRICT.sub(_TRANSITIONAL, data))
+        return None if data is None else parse_xml(transitional(data))
 
     def relations(self, part: str) -> Mapping[str, Relation]:
         """Return what a part refers to inside the package, by the ids that it uses."""
@@ -62,6 +62,11 @@ class Package:
             if properties is not None:
                 return on_one_line(properties.findtext(_TITLE) or "") or None
         return None
+
+
+def transitional(data: bytes) -> bytes:
+    """Return a part in the namespaces that most files use, also where it is written in the strict ones."""
+    return _STRICT.sub(_TRANSITIONAL, data)
 
 
 @contextmanager
