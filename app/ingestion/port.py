@@ -44,7 +44,7 @@ class Source:
     media_type: str
     declared: str | None
     filename: str | None
-    password: str | None
+    password: str | None = field(repr=False)
     limits: LoadLimits
     allow_pages: Callable[[int], None] = allow_nothing
     """Say how many pages must be recognised: each adds `limits.ocr_page_seconds` to the time that parsing may take."""
@@ -84,7 +84,7 @@ class PrepareRequest:
     path: Path
     declared: str | None
     filename: str | None
-    password: str | None
+    password: str | None = field(repr=False)
     title: str | None
     chunking: ChunkingOptions
     token_counter: TokenCounterSpec
@@ -109,7 +109,7 @@ class ReceivedAttachment:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What comes back: the extraction, its chunks with their contexts, and milliseconds by stage (`load`, `chunk`)."""
+    """What comes back: the extraction, its chunks with their contexts, and the milliseconds of each stage."""
 
     extraction: Extraction
     chunks: tuple[Chunk, ...]

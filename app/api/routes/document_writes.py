@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from email.message import Message
 from functools import partial
@@ -66,7 +66,7 @@ class RawDocument:
     title: str | None
     metadata: Metadata
     expires_at: datetime | None
-    password: str | None
+    password: str | None = field(repr=False)
     chunking: dict[str, Any] | None
 
 
