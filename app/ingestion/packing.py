@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from app.catalog.collections import Collection
+from app.errors import NotFound, Unavailable
 from app.ingestion.bundle import BundleWriter
 from app.ingestion.ingest import Ingestion
 from app.stores.port import CollectionStore
@@ -37,13 +38,18 @@ def pack_store(store: CollectionStore, source: Path, folder: Path, *, without_wo
     """Put a copy of a store into a folder, and links to all originals that it may refer to.
 
     Links keep the bytes of originals that are deleted meanwhile. They are made before the copy, for what is deleted
-    after it, and after it, for what came before its moment.
+    after it, and after it, for what came before its moment. Raises `NotFound` where the source is deleted meanwhile.
     """
     originals = folder / ORIGINALS
     originals.mkdir()
-    _link_originals(source / ORIGINALS, originals)
-    store.snapshot(folder / DATABASE, without_work=without_work)
-    _link_originals(source / ORIGINALS, originals)
+    try:
+        _link_originals(source / ORIGINALS, originals)
+        store.snapshot(folder / DATABASE, without_work=without_work)
+        _link_originals(source / ORIGINALS, originals)
+    except (FileNotFoundError, Unavailable):
+        if source.is_dir():
+            raise
+        raise NotFound("the collection was deleted while it was packed") from None
 
 
 def pack_original(writer: BundleWriter, folder: Path, digest: str, prefix: str = "") -> bool:

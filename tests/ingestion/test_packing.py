@@ -1,10 +1,13 @@
 import os
+import shutil
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from app.ingestion.packing import clear_workplaces, workplace
+from app.errors import FootnoteError, NotFound, Unavailable
+from app.ingestion.packing import clear_workplaces, pack_store, workplace
 
 HOUR = 3600.0
 
@@ -31,3 +34,30 @@ def test_what_a_dead_process_left_is_removed_and_what_is_used_stays_however_long
             os.utime(folder, (old, old))
         clear_workplaces(tmp_path, oldest=time.time() - HOUR)
         assert sorted(tmp_path.iterdir()) == sorted([young, used, tmp_path / "upload-x"])
+
+
+class VanishingStore:
+    """A store whose collection another process deletes when it is asked for a copy."""
+
+    def __init__(self, source: Path, error: FootnoteError | None) -> None:
+        self._source, self._error = source, error
+
+    def snapshot(self, target: Path, *, without_work: bool) -> None:
+        shutil.rmtree(self._source)
+        if self._error is not None:
+            raise self._error
+
+
+@pytest.mark.parametrize("error", [None, Unavailable("cannot be read", code="store_unavailable")])
+def test_a_collection_that_is_deleted_while_it_is_packed_is_not_found(tmp_path: Path, error: Any) -> None:
+    source, folder = tmp_path / "source", tmp_path / "folder"
+    (source / "originals").mkdir(parents=True)
+    folder.mkdir()
+    with pytest.raises(NotFound):
+        pack_store(VanishingStore(source, error), source, folder, without_work=True)  # type: ignore[arg-type]
+
+
+def test_a_collection_that_is_there_and_cannot_be_read_is_no_deleted_one(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(FileNotFoundError):
+        pack_store(None, tmp_path, tmp_path / "folder", without_work=True)  # type: ignore[arg-type]
