@@ -6,15 +6,18 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from app.catalog.database import Database
 from app.catalog.paging import NewestFirst
 from app.catalog.tables import collections, webhook_deliveries, webhooks
 from app.catalog.webhook import Delivery, DeliveryState, Event, Webhook
-from app.errors import NotFound
+from app.errors import Conflict, NotFound
 from app.stores.column_types import utc_now
+
+MOST_WEBHOOKS = 20
+"""Of one collection: each that does not answer keeps the deliveries of all others waiting for a time limit."""
 
 _BATCH = 500
 _newest_webhooks = NewestFirst(webhooks)
@@ -35,7 +38,10 @@ class Webhooks:
     # --- webhooks ---
 
     def create(self, collection_id: str, url: str, events: Sequence[str]) -> Webhook:
-        """Make a webhook with a secret of its own; raises `NotFound` where the collection is gone."""
+        """Make a webhook with a secret of its own.
+
+        Raises `NotFound` where the collection is gone, and `Conflict` where it has `MOST_WEBHOOKS`.
+        """
         values = {
             "id": f"whk_{secrets.token_hex(12)}",
             "collection_id": collection_id,
@@ -47,6 +53,13 @@ class Webhooks:
         }
         try:
             with self._database.write() as connection:
+                ours = select(func.count()).select_from(webhooks).where(webhooks.c.collection_id == collection_id)
+                if connection.execute(ours).scalar_one() >= MOST_WEBHOOKS:
+                    raise Conflict(
+                        f"the collection has {MOST_WEBHOOKS} webhooks, which is the most that one may have",
+                        code="too_many_webhooks",
+                        hint="delete one that is not needed",
+                    )
                 row = connection.execute(insert(webhooks).returning(webhooks), values).mappings().one()
         except IntegrityError as error:
             raise NotFound("the collection was deleted meanwhile") from error

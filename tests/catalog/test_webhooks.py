@@ -9,8 +9,8 @@ import pytest
 from app.catalog.collections import Collection, Collections
 from app.catalog.database import Database
 from app.catalog.webhook import Delivery, Event, Webhook
-from app.catalog.webhooks import Webhooks
-from app.errors import NotFound
+from app.catalog.webhooks import MOST_WEBHOOKS, Webhooks
+from app.errors import Conflict, NotFound
 
 READY, FINISHED = "document.ready", "job.finished"
 LEASE = 40
@@ -47,6 +47,18 @@ def test_each_webhook_has_a_secret_of_its_own_that_is_not_shown(webhooks: Webhoo
     assert one.secret != two.secret
     assert len(one.secret) > 40
     assert one.secret not in repr(one)
+
+
+def test_a_collection_has_so_many_webhooks_and_another_its_own(
+    webhooks: Webhooks, handbook: Collection, recipes: Collection
+) -> None:
+    made = [webhooks.create(handbook.id, "https://hooks.example/", [READY]) for _ in range(MOST_WEBHOOKS)]
+    with pytest.raises(Conflict) as refused:
+        webhooks.create(handbook.id, "https://hooks.example/", [READY])
+    assert refused.value.code == "too_many_webhooks"
+    assert webhooks.create(recipes.id, "https://hooks.example/", [READY]).active
+    webhooks.delete(handbook.id, made[0].id)
+    assert webhooks.create(handbook.id, "https://hooks.example/", [READY]).active
 
 
 def test_an_event_waits_for_each_webhook_that_takes_it(
