@@ -15,8 +15,9 @@ def told_filename(message: Message) -> str | None:
     """Return the file name that the headers of a message or of a part tell, if it can be read."""
     try:
         return message.get_filename() or None
-    except ValueError:
-        # Of a charset that decodes no names, like `idna`, the library raises what it raises.
+    except (ValueError, TypeError):
+        # Of a charset that decodes no names, like `idna`, the library raises what it raises; it cannot order pieces of
+        # a name with and without numbers.
         return None
 
 

@@ -273,11 +273,12 @@ def test_raw_bytes_take_everything_else_from_query_and_headers(admin: TestClient
     assert document["expires_at"] == "2999-01-01T00:00:00Z"
 
 
-def test_a_file_name_in_a_charset_of_no_names_is_no_name(admin: TestClient, collection: str) -> None:
+@pytest.mark.parametrize("told", ["filename*=idna''xn--", "filename*0=a; filename*=utf-8''b"])
+def test_a_file_name_that_cannot_be_read_is_no_name(admin: TestClient, collection: str, told: str) -> None:
     put = admin.put(
         f"/v1/collections/{collection}/documents/a/original",
         content=b"words",
-        headers=WAIT | {"Content-Type": "text/plain", "Content-Disposition": "attachment; filename*=idna''xn--"},
+        headers=WAIT | {"Content-Type": "text/plain", "Content-Disposition": f"attachment; {told}"},
     )
     assert (put.status_code, put.json()["filename"]) == (201, None)
 

@@ -198,7 +198,7 @@ def test_a_saved_web_page_is_read(load) -> None:
     assert load(data, "a.mht").text == "Title\n\nWords"
 
 
-@pytest.mark.parametrize("told", ["filename*=idna''xn--", "filename*=utf-8\x00''a"])
+@pytest.mark.parametrize("told", ["filename*=idna''xn--", "filename*=utf-8\x00''a", "filename*0=a; filename*=utf-8''b"])
 def test_an_attachment_whose_name_cannot_be_read_is_handed_out_under_another(attached, told) -> None:
     data = parts(
         "mixed", part("text/plain", "Hi"), part("text/csv", "a,b", f"Content-Disposition: attachment; {told}\n")
