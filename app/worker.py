@@ -21,7 +21,7 @@ from app.bootstrap import Services
 from app.catalog.claims import attempts_exhausted
 from app.catalog.job import Job
 from app.catalog.process_owner import ProcessOwner
-from app.errors import Cancelled, FootnoteError, StorageFull, Unavailable
+from app.errors import Cancelled, FootnoteError, StorageFull, StoreBusy, Unavailable
 from app.ingestion.memory import give_back_free_memory, keep_arenas_few
 from app.ingestion.refresh import refresh_due
 from app.ingestion.report import Postponed, Report, Stopping
@@ -39,6 +39,9 @@ LONGEST_GATHERING_SECONDS = 1.0
 MAINTENANCE_SECONDS = 300.0
 SOURCES_SECONDS = 5.0
 """How late a source that is due may be fetched."""
+
+BUSY_ATTEMPTS = 20
+"""Attempts of a write while something long, a compaction or a swap of vectors, has its collection's store."""
 
 CATALOG_PAUSE_SECONDS = 1.0
 """Pause before a catalog that could not be written is asked again."""
@@ -202,13 +205,19 @@ class Worker:
         except Cancelled as error:
             self._finish(job, report, "cancelled", error=error)
         except FootnoteError as error:
-            if self._stopping.is_set() and isinstance(error, Unavailable):
-                self._requeue(job)
+            if self._is_put_off(job, error):
+                self._requeue(job, error.retry_after or 0.0)
                 return
             self._finish(job, report, "failed", error=error)
         except Exception as error:
             log.exception("a job met a bug or a full disk", extra={"job_id": job.id, "kind": job.kind})
             self._finish(job, report, "failed", error=StorageFull.told_by(error) or _bug())
+
+    def _is_put_off(self, job: Job, error: FootnoteError) -> bool:
+        """Return whether a job that met an error is done again: the worker stops, or a long writer had the store."""
+        if self._stopping.is_set() and isinstance(error, Unavailable):
+            return True
+        return isinstance(error, StoreBusy) and job.kind in WRITES and job.attempt < BUSY_ATTEMPTS
 
     def _requeue(self, job: Job, delay_seconds: float = 0.0) -> None:
         self._persist(lambda: self.services.jobs.requeue(job.id, self._owner_id, delay_seconds=delay_seconds))

@@ -3,6 +3,7 @@
 import errno
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from app.inference.embedders.hashed import HashedEmbedder
 from app.ingestion.collections import create_collection, remove_collection
 from app.ingestion.submission import Submission, Submitted
 from app.settings import Settings
+from app.stores.driver import sqlite_driver
 from app.worker import Worker
 
 SECONDS = 60
@@ -97,6 +99,31 @@ def test_a_failed_job_says_code_detail_stage_and_leaves_the_old_version(
         assert document is not None
         assert (document.state, document.version) == ("ready", 1)
         assert opened.store.text("a", 0, None) == "alpha"
+
+
+def test_a_write_that_a_long_writer_keeps_waiting_is_done_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = build_services(
+        Settings(data=tmp_path / "data", embedder="hashed", admin_key="worker-tests-admin-key", write_wait_seconds=0.1)
+    )
+    embedder = Gated()
+    monkeypatch.setattr(made.embedders, "get", lambda _name: embedder)
+    with closing(made) as services:
+        collection = create_collection(services.ingestion, "c", title=None, description=None, settings={})
+        with Worker(services, warms_up=False).running():
+            submitted = submit(services, collection, "a", "alpha")
+            assert submitted.job is not None
+            assert embedder.reached.wait(SECONDS)
+            database = services.settings.data / "collections" / collection.id / "collection.db"
+            with closing(sqlite_driver().connect(str(database), isolation_level=None)) as other:
+                other.execute("BEGIN IMMEDIATE")
+                embedder.gate.set()
+                while (job := services.jobs.wait(submitted.job.id, timeout=0.1)).attempt < 2:
+                    assert not job.is_finished
+                other.execute("ROLLBACK")
+            job = finished(services, submitted)
+    assert (job.state, job.error) == ("succeeded", None)
 
 
 def test_a_bug_in_one_job_ends_that_job_and_no_other(
