@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 
 from app import backup as backups
-from app.api.collection_settings import checked_settings
+from app.api.collection_settings import archived_settings
 from app.ingestion.packing import export_collection
 from app.ingestion.unpacking import import_collection
 from app.settings import load_settings
@@ -42,7 +42,7 @@ def import_(
 ) -> None:
     """Make a collection of an exported zip, with the same ids and results; no model is asked."""
     with open_services() as services:
-        import_collection(services.ingestion, name, file, check_settings=checked_settings)
+        import_collection(services.ingestion, name, file, check_settings=archived_settings)
     console.print(f"{escape(name)} is imported")
 
 

@@ -49,7 +49,7 @@ def allowed_quotas(access: Access, body: CollectionSettings) -> dict[str, int]:
     return before
 
 
-def checked_settings(exported: Mapping[str, Any]) -> dict[str, Any]:
+def archived_settings(exported: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings that an archive holds, with defaults for what came since; raises `UnusableArchive`."""
     try:
         return settings_of(CollectionSettings.model_validate(dict(exported)))

@@ -21,7 +21,7 @@ FINGERPRINT_TEXT = "The answer stands on page seven of the handbook. 答案写�
 
 @dataclass(frozen=True, slots=True)
 class TokenCounterSpec:
-    """How another process can count this embedder's tokens without loading the embedder; picklable.
+    """How another process can count this embedder's tokens without loading the embedder; plain values.
 
     `sentencepiece` reads the model file at `path`; `estimate` needs none and never counts too few
     for the texts it was measured on.

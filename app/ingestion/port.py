@@ -79,7 +79,7 @@ class Chunker(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PrepareRequest:
-    """One document's trip through the child process: detect, load, cut. Picklable."""
+    """One document's trip through the child process: detect, load, clean, cut. `transfer.py` carries it as JSON."""
 
     path: Path
     declared: str | None

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
-from app.api.collection_settings import checked_settings, collection_reply
+from app.api.collection_settings import archived_settings, collection_reply
 from app.api.declared import Responses, binary_body, keyed
 from app.api.dependencies import (
     CollectionName,
@@ -132,7 +132,7 @@ def _blocks(file: IO[bytes]) -> Iterator[bytes]:
 
 def _imported(services: Services, name: str, file: Path) -> Collection:
     most_bytes = INFLATION * services.settings.max_upload_bytes
-    return import_collection(services.ingestion, name, file, check_settings=checked_settings, most_bytes=most_bytes)
+    return import_collection(services.ingestion, name, file, check_settings=archived_settings, most_bytes=most_bytes)
 
 
 def _digest(file: Path) -> bytes:

@@ -7,8 +7,8 @@ from pydantic import ConfigDict, Field
 from app.api.schemas.chunking import ChunkingSettings
 from app.api.schemas.documents import Title
 from app.api.schemas.strict import JsonObject, Request
+from app.ingestion.guarded_http import LONGEST_URL
 
-LONGEST_URL = 4096
 SHORTEST_REFRESH = 60
 LONGEST_REFRESH = 366 * 86_400
 
