@@ -1,7 +1,7 @@
 """Two keys of two collections; every operation of the specification is tried across."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -21,6 +21,9 @@ OPERATIONS = {
 }
 NOT_FOR_SEARCH = sorted(name for name, (_, _, operation) in OPERATIONS.items() if "403" in operation["responses"])
 ACROSS = sorted(OPERATIONS.keys() - WITHOUT_TENANT - ADMIN_ONLY - LISTS)
+BELOW_A_COLLECTION = sorted(
+    name for name, (_, path, _) in OPERATIONS.items() if "{webhook_id}" in path or "{source_id}" in path
+)
 
 
 @dataclass
@@ -30,6 +33,7 @@ class Tenant:
     name: str
     job_id: str
     webhook_id: str
+    source_id: str
     key_ids: dict[str, str]
     clients: dict[str, TestClient]
 
@@ -43,6 +47,10 @@ def tenants(admin: TestClient, client_of: Callable[[str], TestClient]) -> Iterat
         assert ready.status_code == 201, ready.text
         job_id = ready.headers["Location"].rpartition("/")[2]
         webhook = admin.post(f"/v1/collections/{name}/webhooks", json={"url": "https://hooks.example/"})
+        services = admin.app.state.services  # type: ignore[attr-defined]
+        source = services.ingestion.sources.put(
+            services.collections.get(name).id, "same", "https://site.example/", metadata={}, refresh_seconds=None
+        )
         keys = {
             role: admin.post("/v1/keys", json={"name": role, "collections": [name], "role": role}).json()
             for role in ROLES
@@ -51,6 +59,7 @@ def tenants(admin: TestClient, client_of: Callable[[str], TestClient]) -> Iterat
             name,
             job_id,
             webhook.json()["id"],
+            source.id,
             {role: key["id"] for role, key in keys.items()},
             {role: client_of(key["secret"]) for role, key in keys.items()},
         )
@@ -75,7 +84,7 @@ def request_for(operation_id: str, tenant: Tenant) -> tuple[str, str, dict[str, 
         job_id=tenant.job_id,
         key_id=tenant.key_ids["search"],
         webhook_id=tenant.webhook_id,
-        source_id="src_1",
+        source_id=tenant.source_id,
     )
     content = operation.get("requestBody", {}).get("content", {})
     if "application/json" in content:
@@ -99,6 +108,20 @@ def test_what_belongs_to_another_tenant_is_not_there(
     method, path, body = request_for(operation_id, other)
     refused = mine.clients[role].request(method, path, **body)
     assert (refused.status_code, refused.json()["code"]) == (404, "not_found"), refused.text
+
+
+@pytest.mark.parametrize("operation_id", BELOW_A_COLLECTION)
+def test_what_belongs_to_another_tenant_is_not_below_a_collection_of_one_s_own(
+    tenants: tuple[Tenant, Tenant], operation_id: str
+) -> None:
+    mine, other = tenants
+    foreign = replace(other, name=mine.name)
+    method, path, body = request_for(operation_id, foreign)
+    refused = mine.clients["owner"].request(method, path, **body)
+    assert (refused.status_code, refused.json()["code"]) == (404, "not_found"), refused.text
+    if method == "GET":
+        method, path, body = request_for(operation_id, mine)
+        assert mine.clients["owner"].request(method, path, **body).status_code == 200
 
 
 @pytest.mark.parametrize("role", ROLES)
