@@ -110,7 +110,7 @@ def _fetch(task: _Task) -> _Arrived:
         task.report.stage("fetch", unit="bytes")
         fetched, original = _original(task)
     except Cancelled:
-        _forget(task)
+        task.ingestion.forget_unmade(task.opened.store, task.job)
         raise
     except FootnoteError as error:
         task.opened.store.set_state(task.document_id, registration, "failed", error.problem())
@@ -210,13 +210,3 @@ def _refreshed_metadata(task: _Task, before: Document, fetched: Fetched) -> dict
     found = ((before.extraction or {}).get("metadata")) or {}
     given = {name: value for name, value in before.metadata.items() if name not in found or found[name] != value}
     return given if "url" in task.order.metadata else given | {"url": fetched.url}
-
-
-def _forget(task: _Task) -> None:
-    """Drop a document that never had a version and that no other job works on."""
-    document = task.document
-    if document is None or document.version:
-        return
-    others = task.ingestion.jobs.unfinished(task.collection.id, task.document_id)
-    if all(job.id == task.job.id for job in others):
-        task.opened.store.delete_documents([task.document_id])

@@ -272,6 +272,15 @@ class Ingestion:
                 needed.add(digest)
         return needed
 
+    def forget_unmade(self, store: CollectionStore, job: Job) -> None:
+        """Drop what a cancelled job alone was to make: a document without a version that no other job works on."""
+        document = store.document(job.document_id or "")
+        if document is None or document.version:
+            return
+        others = self.jobs.unfinished(job.collection_id, document.id)
+        if all(other.id == job.id for other in others):
+            store.delete_documents([document.id])
+
     # --- look after ---
 
     def queue(self, collection: Collection, kind: str, payload: dict[str, Any] | None = None) -> Job:

@@ -11,13 +11,11 @@ from app.domain import same_space
 from app.errors import Cancelled, EmbeddingUnavailable, UpstreamRejected
 from app.indexes.opening import OpenCollection
 from app.inference.port import Embedder
+from app.ingestion.embedding import BATCH
 from app.ingestion.ingest import Ingestion
 from app.ingestion.port import JobReport
 from app.stores.chunks import chunk_id
 from app.stores.upkeep import NextText, StoreUpkeep
-
-BATCH = 128
-"""Texts between two saves: what a killed process embeds again is less than this."""
 
 
 def run_reembed(ingestion: Ingestion, opened: OpenCollection, job: Job, report: JobReport) -> dict[str, Any]:

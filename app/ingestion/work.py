@@ -92,7 +92,8 @@ def run_ingest(ingestion: Ingestion, opened: OpenCollection, job: Job, report: J
                 # The collection moved to another model meanwhile, whose vectors it has from now on.
                 continue
     except Cancelled:
-        _forget(task)
+        task.store.drop_staged(job.id)
+        ingestion.forget_unmade(task.store, job)
         raise
     except FootnoteError as error:
         task.store.set_state(task.document_id, registration, "failed", error.problem(), error.extra.get("report"))
@@ -335,14 +336,3 @@ def _result(task: _Task, document: Document, outcome: str, *, embedded: int) -> 
         "duplicate_of": [found for found in same if found != document.id],
         "warnings": [dict(warning) for warning in document.warnings],
     }
-
-
-def _forget(task: _Task) -> None:
-    """Drop what a cancelled job alone has made: a document that never had a version and that no other job works on."""
-    task.store.drop_staged(task.report.job_id)
-    document = task.store.document(task.document_id)
-    if document is None or document.version:
-        return
-    others = task.ingestion.jobs.unfinished(task.collection.id, task.document_id)
-    if all(job.id == task.report.job_id for job in others):
-        task.store.delete_documents([task.document_id])
