@@ -112,6 +112,7 @@ class Settings(BaseSettings):
     search_timeout_seconds: float = Field(10, gt=0, description="Time limit of one search's database queries")
     write_wait_seconds: float = Field(30, gt=0, description="Longest wait for another writer of the same collection")
     open_collections: int = Field(64, ge=1, description="Collections held open at once, per process")
+    idle_seconds: float = Field(600, ge=1, description="How long a collection that nobody uses stays open")
 
     @field_validator("fetch_allowed_networks")
     @classmethod

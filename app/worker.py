@@ -318,6 +318,8 @@ class Worker:
             before = datetime.now(UTC) - timedelta(days=self.services.settings.job_retention_days)
             self._persist(partial(self.services.jobs.remove_finished, before))
             self._tidy()
+            if self.services.opened.close_idle(self.services.settings.idle_seconds):
+                give_back_free_memory()
             if self._stopping.wait(MAINTENANCE_SECONDS):
                 return
 

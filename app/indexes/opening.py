@@ -173,10 +173,14 @@ class OpenCollection:
 
 @dataclass(slots=True)
 class _Place:
-    """A collection's place in the pool; `opening` lets one thread open it while others wait for that one."""
+    """A collection's place in the pool; `opening` lets one thread open it while others wait for that one.
+
+    `left_at` is when somebody who wants it kept open last left it, by the monotonic clock.
+    """
 
     opening: threading.Lock = field(default_factory=threading.Lock)
     users: int = 0
+    left_at: float | None = None
     opened: OpenCollection | None = None
 
 
@@ -208,8 +212,11 @@ class OpenCollections:
         folder.mkdir(parents=True, exist_ok=True)
 
     @contextlib.contextmanager
-    def get(self, collection_id: str) -> Iterator[OpenCollection]:
-        """Hold a collection open; raises `NotFound` where it has no folder."""
+    def get(self, collection_id: str, *, keep: bool = True) -> Iterator[OpenCollection]:
+        """Hold a collection open; raises `NotFound` where it has no folder.
+
+        Afterwards it stays open for who comes next, unless nobody has come but who does not want to `keep` it.
+        """
         folder = self._folder / collection_id
         if collection_id.startswith(".") or folder.parent != self._folder or not folder.is_dir():
             self._forget(collection_id)
@@ -224,6 +231,8 @@ class OpenCollections:
                     place.opened = self._open(collection_id, folder)
             yield place.opened
         finally:
+            if keep:
+                place.left_at = time.monotonic()
             self._leave(collection_id, place)
 
     @contextlib.contextmanager
@@ -283,6 +292,20 @@ class OpenCollections:
         for place in places:
             _close(place)
 
+    def close_idle(self, seconds: float) -> int:
+        """Close collections that nobody has used for so long, whose vectors leave memory; return how many."""
+        latest = time.monotonic() - seconds
+        with self._lock:
+            names = [
+                name
+                for name, place in self._places.items()
+                if place.users == 0 and (place.left_at is None or place.left_at <= latest)
+            ]
+            idle = [self._places.pop(name) for name in names]
+        for place in idle:
+            _close(place)
+        return len(idle)
+
     def recover(self, known: contextlib.AbstractContextManager[AbstractSet[str]]) -> None:
         """Finish or undo what dead processes left half done.
 
@@ -329,7 +352,7 @@ class OpenCollections:
         with self._lock:
             place.users -= 1
             known = self._places.get(collection_id) is place
-            if place.users == 0 and (not known or place.opened is None):
+            if place.users == 0 and (not known or place.opened is None or place.left_at is None):
                 closing.append(place)
                 if known:
                     del self._places[collection_id]

@@ -29,7 +29,7 @@ def tidy(ingestion: Ingestion, is_stopping: Callable[[], bool]) -> None:
         if is_stopping():
             return
         try:
-            with ingestion.opened.get(collection.id) as opened:
+            with ingestion.opened.get(collection.id, keep=False) as opened:
                 _delete_expired(ingestion, collection, opened)
                 opened.store.forget_versions(collection.keep_versions)
                 ingestion.sweep_originals(collection.id, opened)

@@ -341,3 +341,31 @@ def test_a_rebuild_that_is_ended_halfway_leaves_the_old_index_answering(
         assert opened.verify() == []
         opened.rebuild()
         assert count(opened, "word") == 11
+
+
+def test_a_collection_stays_open_for_who_comes_next_until_it_is_idle(collections: OpenCollections, put: Put) -> None:
+    collections.create("c")
+    with collections.get("c") as first:
+        put(first.store, "a", ["word"])
+        assert collections.close_idle(0) == 0
+    with collections.get("c") as second:
+        assert second is first
+    assert collections.close_idle(3600) == 0
+    assert collections.close_idle(0) == 1
+    with collections.get("c") as third:
+        assert third is not first
+        assert third.store.document("a") is not None
+
+
+def test_a_look_that_keeps_nothing_open_closes_only_what_nobody_else_uses(collections: OpenCollections) -> None:
+    collections.create("c")
+    with collections.get("c", keep=False) as looked:
+        pass
+    with collections.get("c") as used:
+        assert used is not looked
+        with collections.get("c", keep=False) as beside:
+            assert beside is used
+    with collections.get("c", keep=False) as again:
+        assert again is used
+    with collections.get("c") as after:
+        assert after is used
