@@ -21,6 +21,7 @@ from app.ingestion.fetch import Fetcher
 from app.ingestion.guarded_http import GuardedHttp
 from app.ingestion.ingest import Ingestion
 from app.ingestion.isolation import ParserPool
+from app.ingestion.preview import PATIENCE_SECONDS
 from app.notification import Notifier
 from app.settings import Settings
 from app.stores.registry import create_store, open_store
@@ -52,6 +53,7 @@ class Services:
     def close(self) -> None:
         """Release everything, in the reverse order of its making."""
         self.ingestion.parsers.close()
+        self.ingestion.previewers.close()
         self.opened.close()
         self.embedders.close()
         if self.language_model is not None:
@@ -86,6 +88,8 @@ def build_services(settings: Settings) -> Services:
     http = GuardedHttp(settings.allowed_networks, user_agent=settings.fetch_user_agent)
     webhooks = Webhooks(database)
     parsers = ParserPool(settings.parse_processes)
+    # Apart, so that neither a look at a document nor the documents that come keep the other waiting.
+    previewers = ParserPool(1, patience_seconds=PATIENCE_SECONDS)
     language_model = create_language_model(settings)
     return Services(
         settings=settings,
@@ -105,6 +109,7 @@ def build_services(settings: Settings) -> Services:
             opened,
             embedders,
             parsers,
+            previewers,
             Sources(database),
             _fetcher(settings, http),
             language_model,

@@ -55,6 +55,7 @@ class Ingestion:
     opened: OpenCollections
     embedders: Embedders
     parsers: ParserPool
+    previewers: ParserPool
     sources: Sources
     fetcher: Fetcher | None
     """`None` where this service does not fetch URLs."""

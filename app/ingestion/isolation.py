@@ -13,6 +13,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, BinaryIO, cast
 
 from app.errors import DamagedDocument, DocumentLimitExceeded, FootnoteError, Unavailable
@@ -48,10 +50,11 @@ class _Died(Exception):
 
 
 class ParserPool:
-    """At most `size` children; `prepare` waits while all are busy. Thread-safe."""
+    """At most `size` children; `prepare` waits while all are busy, at most for `patience_seconds`. Thread-safe."""
 
-    def __init__(self, size: int, idle_seconds: float = IDLE_SECONDS) -> None:
+    def __init__(self, size: int, idle_seconds: float = IDLE_SECONDS, *, patience_seconds: float | None = None) -> None:
         self._free = threading.Semaphore(size)
+        self._patience_seconds = patience_seconds
         self._idle_seconds = idle_seconds
         self._lock = threading.Lock()
         self._idle: list[_Child] = []
@@ -62,10 +65,10 @@ class ParserPool:
     def prepare(self, request: PrepareRequest, report: JobReport | None = None) -> Prepared:
         """Detect, load and cut a document in a child, which tells the report how it goes.
 
-        Raises what the loader raises, `DocumentLimitExceeded` that names the setting of time or memory, and
-        `DamagedDocument` when the parser died of the document or failed on it.
+        Raises what the loader raises, `DocumentLimitExceeded` that names the setting of time or memory,
+        `DamagedDocument` when the parser died of the document or failed on it, and `Unavailable` when none was free.
         """
-        with self._free:
+        with self._turn():
             child = self._take()
             keep = False
             try:
@@ -83,6 +86,15 @@ class ParserPool:
                 return prepared
             finally:
                 self._put_back(child, keep=keep)
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        if not self._free.acquire(timeout=self._patience_seconds):
+            raise Unavailable("every parser is busy", hint="try again", retry_after=self._patience_seconds)
+        try:
+            yield
+        finally:
+            self._free.release()
 
     def interrupt(self) -> None:
         """End the children at work, whose callers get `Unavailable`; others can be started afterwards."""

@@ -15,9 +15,17 @@ from app.errors import InvalidRequest, NotFound
 from app.inference.port import Embedder
 from app.ingestion.group import join_sentences
 from app.ingestion.ingest import Ingestion
-from app.ingestion.port import Prepared, PrepareRequest
+from app.ingestion.port import LoadLimits, Prepared, PrepareRequest
 from app.ingestion.submission import context_options, normalisation_options
 from app.ingestion.work import load_limits
+from app.settings import Settings
+
+PATIENCE_SECONDS = 5.0
+"""How long a preview waits for another one."""
+
+LONGEST_SECONDS = 30.0
+MOST_PAGES_RECOGNISED = 2
+"""Somebody waits for the answer: a document that takes longer is better put in."""
 
 MOST_SENTENCES = 2000
 """More are not embedded only to be looked at."""
@@ -72,7 +80,7 @@ def preview_text(
             chunking=chunking,
             token_counter=embedder.token_counter,
             window_tokens=embedder.window_tokens,
-            limits=load_limits(ingestion.settings),
+            limits=_limits(ingestion.settings),
         )
         return _preview(ingestion, request, collection, embedder)
 
@@ -93,9 +101,19 @@ def preview_document(
         chunking=chunking,
         token_counter=embedder.token_counter,
         window_tokens=embedder.window_tokens,
-        limits=load_limits(ingestion.settings),
+        limits=_limits(ingestion.settings),
     )
     return _preview(ingestion, request, collection, embedder)
+
+
+def _limits(settings: Settings) -> LoadLimits:
+    limits = load_limits(settings)
+    return replace(
+        limits,
+        parse_timeout_seconds=min(limits.parse_timeout_seconds, LONGEST_SECONDS),
+        max_ocr_pages=min(limits.max_ocr_pages, MOST_PAGES_RECOGNISED),
+        ocr_page_seconds=min(limits.ocr_page_seconds, LONGEST_SECONDS),
+    )
 
 
 def _preview(
@@ -119,5 +137,5 @@ def _preview(
             normalisation=normalisation_options(collection),
             contexts=context_options(collection, ingestion.settings),
         )
-    prepared = join_sentences(ingestion.parsers.prepare(request), request, embed)
+    prepared = join_sentences(ingestion.previewers.prepare(request), request, embed)
     return Preview(prepared, embedded)

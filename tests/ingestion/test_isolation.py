@@ -308,3 +308,16 @@ def test_a_cancellation_amid_a_document_ends_its_child_and_spoils_no_other(pool,
 
     assert pool._idle == []
     assert pool.prepare(short, Told()).extraction.text == "A short text."
+
+
+def test_who_has_waited_long_enough_for_a_parser_is_told_to_try_again(endless, request_for, short) -> None:
+    hasty = ParserPool(1, patience_seconds=0.1)
+    with ThreadPoolExecutor(1) as beside:
+        busy = beside.submit(hasty.prepare, request_for(endless))
+        wait_for_child(hasty)
+        with pytest.raises(Unavailable) as told:
+            hasty.prepare(short)
+        assert told.value.retry_after == 0.1
+        hasty.close()
+        with pytest.raises(Unavailable):
+            busy.result(BOUND_SECONDS)
