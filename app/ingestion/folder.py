@@ -4,7 +4,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,7 +13,7 @@ from app.catalog.collections import Collection
 from app.catalog.job import Job, JobState
 from app.catalog.jobs import Jobs
 from app.domain import And, Condition, Document, Filter, Operator
-from app.errors import FootnoteError, NotFound
+from app.errors import Conflict, FootnoteError, NotFound
 from app.ingestion.attachments import ATTACHMENTS
 from app.ingestion.ingest import Ingestion
 from app.ingestion.submission import Submission
@@ -244,8 +244,13 @@ class FolderIngest:
 
     def _settle(self, waiting: dict[str, FoundFile], outcome: FolderOutcome) -> list[FileInWork]:
         """Wait a moment for the oldest job, count the jobs that have ended and return those that run."""
-        self.jobs.wait(next(iter(waiting)), timeout=SHOW_SECONDS)
+        with suppress(NotFound):
+            self.jobs.wait(next(iter(waiting)), timeout=SHOW_SECONDS)
         jobs = self.jobs.several(waiting)
+        # A compaction beside this erases what has ended.
+        for job_id in waiting.keys() - {job.id for job in jobs}:
+            problem = Conflict("the file's job was erased before its end was seen", hint="ingest the folder again")
+            self._fail(waiting.pop(job_id), problem.problem(), outcome)
         for job in jobs:
             if job.is_finished:
                 self._count(waiting.pop(job.id), job, outcome)
