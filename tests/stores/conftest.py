@@ -1,6 +1,7 @@
 """A real store in a folder of its own, and documents to put into it."""
 
 from collections.abc import Callable, Iterator, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ def prepare_document(
         source_type="text",
         media_type="text/plain",
         filename=None,
-        content_hash=document_id,
+        content_hash=sha256(document_id.encode()).hexdigest(),
         settings_hash="",
         text=text,
         pages=(),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.domain import Document
+from app.domain import Document, EmbeddingSpace
 from app.errors import DamagedArchive, StorageFull, UnsupportedArchive, UnusableArchive
 from app.settings import Settings
 from app.stores import snapshot
@@ -17,6 +17,12 @@ from app.stores.snapshot import check_database
 from app.stores.sqlite import DATABASE_NAME, SqliteStore
 
 Put = Callable[..., Document]
+DIMENSIONS = 16
+
+
+@pytest.fixture(autouse=True)
+def space(store: SqliteStore) -> None:
+    store.set_embedding_space(EmbeddingSpace("hashed", "hashed", DIMENSIONS))
 
 
 def run(file: Path, *statements: str) -> None:
@@ -117,6 +123,15 @@ def test_a_copy_is_one_file_that_only_its_owner_reads(tmp_path: Path, store: Sql
         (["UPDATE alembic_version SET version_num = '9999'"], UnsupportedArchive),
         (["DROP TABLE alembic_version"], DamagedArchive),
         (["PRAGMA foreign_keys = OFF", "UPDATE chunks SET document_key = 12345"], DamagedArchive),
+        (["UPDATE documents SET metadata = '{'"], DamagedArchive),
+        (["UPDATE documents SET metadata = '[1]'"], DamagedArchive),
+        (["UPDATE versions SET extraction = '1'"], DamagedArchive),
+        (["UPDATE documents SET warnings = '{}'"], DamagedArchive),
+        (["UPDATE documents SET content_hash = '../../../catalog.db'"], DamagedArchive),
+        (["UPDATE versions SET content_hash = upper(content_hash) || 'X'"], DamagedArchive),
+        (["UPDATE vectors SET vector = x'00'"], DamagedArchive),
+        (["UPDATE embedding_space SET dimensions = 3"], DamagedArchive),
+        (["DELETE FROM embedding_space"], DamagedArchive),
     ],
 )
 def test_a_file_with_foreign_content_is_refused(

@@ -295,12 +295,9 @@ def test_a_document_of_an_archive_reaches_no_file_but_an_original(
             connection.commit()
         files["collection.db"] = database.read_bytes()
 
-    assert sent(admin, f"{collection}-copy", forged(exported(admin, collection), change)).status_code == 201
-    document = f"/v1/collections/{collection}-copy/documents/d"
-    assert admin.get(f"{document}/original").status_code == 404
-    preview = {"collection": f"{collection}-copy", "document_id": "d"}
-    assert admin.post("/v1/chunk/preview", json=preview).status_code == 404
-    assert admin.delete(document).status_code == 204
+    refused = sent(admin, f"{collection}-copy", forged(exported(admin, collection), change))
+    assert (refused.status_code, refused.json()["code"]) == (422, "damaged_archive")
+    assert_nothing_made(admin, f"{collection}-copy")
     assert outside.exists()
 
 
