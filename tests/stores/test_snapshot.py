@@ -162,7 +162,7 @@ def test_a_damaged_file_is_refused(tmp_path: Path, store: SqliteStore, put: Put,
 def test_an_empty_store_is_copied_too(tmp_path: Path, store: SqliteStore) -> None:
     store.snapshot(tmp_path / "copy")
     copy = adopted(tmp_path / "folder", tmp_path / "copy")
-    assert (copy.revision(), copy.embedding_space()) == (0, None)
+    assert (copy.revision(), copy.embedding_space()) == (0, store.embedding_space())
     assert (tmp_path / "folder" / DATABASE_NAME).is_file()
     copy.close()
 
