@@ -1,6 +1,7 @@
 """The verb `reembed`: move a collection to another embedding model while the vectors that it has go on answering."""
 
 from collections.abc import Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,9 @@ from app.ingestion.ingest import Ingestion
 from app.ingestion.port import JobReport
 from app.stores.chunks import chunk_id
 from app.stores.upkeep import NextText, StoreUpkeep
+
+PATIENT_ROUNDS = 2
+"""Rounds in which what is written meanwhile is left to the next one, so that no writer waits."""
 
 
 def run_reembed(ingestion: Ingestion, opened: OpenCollection, job: Job, report: JobReport) -> dict[str, Any]:
@@ -46,29 +50,45 @@ def _move(opened: OpenCollection, embedder: Embedder, report: JobReport) -> int:
     upkeep = opened.store.upkeep
     space = upkeep.begin_next(embedder.space)
     embedded = 0
-    while True:
+
+    def embed_last(texts: Sequence[NextText]) -> dict[bytes, NDArray[np.float32]]:
+        nonlocal embedded
+        fresh = _embedded(embedder, texts)
+        embedded += len(fresh)
+        return fresh
+
+    for rounds in count(1):
         embedded += _embed_lacking(upkeep, embedder, report)
         report.stage("index")
         opened.build_next(space)
         report.stage("swap")
-        if upkeep.adopt_next():
-            return embedded
+        # Where documents come faster than they are embedded, the last few are embedded while their writers wait.
+        if upkeep.adopt_next(embed_last if rounds > PATIENT_ROUNDS else None):
+            break
+    return embedded
 
 
 def _embed_lacking(upkeep: StoreUpkeep, embedder: Embedder, report: JobReport) -> int:
-    """Embed each text that has no vector in the next space, also those that come while it goes on."""
+    """Embed the texts that have no vector in the next space."""
     done, total = upkeep.next_counts()
     report.stage("embed", total=total, unit="texts")
     embedded, after = 0, 0
-    while page := upkeep.lacking_texts(after, BATCH):
+    # No more than lacked at first: those that come meanwhile are the next round's.
+    while embedded < total - done and (page := upkeep.lacking_texts(after, BATCH)):
         report.advance(min(done + embedded, total))
-        texts = {each.text_hash: each for each in page}
-        upkeep.keep_next(dict(zip(texts, _embed(embedder, list(texts.values())), strict=True)))
-        embedded += len(texts)
+        fresh = _embedded(embedder, page)
+        upkeep.keep_next(fresh)
+        embedded += len(fresh)
         after = page[-1].chunk_key
     upkeep.keep_next_parents()
     report.advance(total)
     return embedded
+
+
+def _embedded(embedder: Embedder, texts: Sequence[NextText]) -> dict[bytes, NDArray[np.float32]]:
+    """Return the vector of each distinct text by its hash."""
+    distinct = {each.text_hash: each for each in texts}
+    return dict(zip(distinct, _embed(embedder, list(distinct.values())), strict=True))
 
 
 def _embed(embedder: Embedder, texts: Sequence[NextText]) -> NDArray[np.float32]:

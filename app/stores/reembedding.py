@@ -39,8 +39,11 @@ from app.stores.schema import (
     staged_vectors,
     vectors,
 )
-from app.stores.upkeep import NextText
+from app.stores.upkeep import EmbedNext, NextText
 from app.stores.vectors import loaded_vector, parent_vector, space_of, space_row
+
+_MOST_LATE = 500
+"""Texts that are embedded while writers wait; of more, there is another round."""
 
 _NO_CHUNK = 0
 _VECTOR_TABLES = (vectors, content_vectors, parent_vectors)
@@ -157,6 +160,18 @@ def _next_rows(field: VectorField) -> tuple[FromClause, ColumnElement[bytes]]:
     rows = rows.outerjoin(content_vectors, content_vectors.c.chunk_key == vectors.c.chunk_key)
     rows = rows.outerjoin(clean, clean.c.text_hash == content_vectors.c.text_hash)
     return rows, func.coalesce(clean.c.vector, next_vectors.c.vector)
+
+
+def complete(connection: Connection, embed: EmbedNext) -> None:
+    """Embed the texts that came last, if they are few; the next index, built before them, hears of their chunks."""
+    late = lacking_texts(connection, 0, _MOST_LATE + 1)
+    if not late or len(late) > _MOST_LATE:
+        return
+    late_parents = list(connection.scalars(select(parent_vectors.c.chunk_key).where(_lacking(parent_vectors))))
+    keep(connection, embed(late))
+    while keep_parents(connection, _MOST_LATE) == _MOST_LATE:
+        pass
+    log(connection, sorted({text.chunk_key for text in late} | set(late_parents)), "upsert")
 
 
 def adopt(connection: Connection) -> bool:

@@ -12,7 +12,7 @@ from app.stores.connection import Database
 from app.stores.expressions import gathered, numbers
 from app.stores.port import IndexedChunk, Keys, VectorField
 from app.stores.schema import chunks
-from app.stores.upkeep import NextText
+from app.stores.upkeep import EmbedNext, NextText
 from app.stores.vectors import staging_jobs
 
 _LINES_AT_ONCE = 100_000
@@ -95,7 +95,9 @@ class SqliteUpkeep:
         with self._database.reading(limited=False) as connection:
             return reembedding.next_chunks(connection, after, limit, field)
 
-    def adopt_next(self) -> bool:
+    def adopt_next(self, embed: EmbedNext | None = None) -> bool:
         """Make the next space the present one."""
         with self._database.writing() as connection:
+            if embed is not None:
+                reembedding.complete(connection, embed)
             return reembedding.adopt(connection)

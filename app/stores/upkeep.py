@@ -1,7 +1,7 @@
 """What a collection's store must do so that it can be looked after; the part of the port that no search needs."""
 
-from collections.abc import Mapping
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,10 @@ class NextText(NamedTuple):
     chunk_key: int
     text_hash: bytes
     text: str
+
+
+EmbedNext: TypeAlias = Callable[[Sequence[NextText]], Mapping[bytes, NDArray[np.float32]]]
+"""Return the next vectors of texts by the hash of each."""
 
 
 class StoreUpkeep(Protocol):
@@ -70,9 +74,10 @@ class StoreUpkeep(Protocol):
         """Return the field's chunks with their next vectors by key, those after key `after`, without their texts."""
         ...
 
-    def adopt_next(self) -> bool:
+    def adopt_next(self, embed: EmbedNext | None = None) -> bool:
         """Make the next space the present one, with all its vectors, in one transaction.
 
-        Returns False, with nothing done, while a vector lacks its next one: a document was written meanwhile.
+        Returns False, with nothing done, while a vector lacks its next one: a document was written meanwhile. `embed`
+        is asked for those of a few texts in the transaction, which keeps writers waiting for so long.
         """
         ...

@@ -1,15 +1,17 @@
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from app.domain import Document, EmbeddingSpace
 from app.errors import Reembedded, StoreBusy
 from app.settings import Settings
 from app.stores.port import PreparedDocument
 from app.stores.sqlite import SqliteStore
+from app.stores.upkeep import NextText
 
 Put = Callable[..., Document]
 
@@ -94,6 +96,27 @@ def test_vectors_are_swapped_all_at_once_and_only_when_all_are_there(store: Sqli
     assert [chunk.vector.tolist() for chunk in present] == [chunk.vector.tolist() for chunk in following]
     assert [chunk.vector[0] for chunk in present] == [2, 3, 2, 4, 5]
     assert store.revision() == revision + 1
+    assert store.verify() == []
+
+
+def test_the_last_texts_are_embedded_in_the_swap_and_told_to_the_index(store: SqliteStore, put: Put) -> None:
+    store.set_embedding_space(PRESENT)
+    put(store, "d", ["a "])
+    store.upkeep.begin_next(NEXT)
+    gather_next(store)
+    put(store, "late", ["dddd "])
+    revision = store.revision()
+    asked: list[str] = []
+
+    def embed(texts: Sequence[NextText]) -> dict[bytes, NDArray[np.float32]]:
+        asked.extend(each.text for each in texts)
+        return {each.text_hash: np.full(NEXT.dimensions, len(each.text), np.float32) for each in texts}
+
+    assert store.upkeep.adopt_next(embed)
+    assert asked == ["dddd "]
+    late = store.all_chunks(-1, 100)[-1]
+    assert late.vector[0] == 5
+    assert (late.chunk_key, "upsert") in [(c.chunk_key, c.operation) for c in store.changes(revision, 10)]
     assert store.verify() == []
 
 
