@@ -16,13 +16,14 @@ from app.indexes.analysis import Analyzer
 from app.indexes.opening import OpenCollections
 from app.indexes.registry import create_index
 from app.inference.port import LanguageModel
-from app.inference.registry import Embedders, create_language_model
+from app.inference.registry import Embedders, Rerankers, create_language_model
 from app.ingestion.fetch import Fetcher
 from app.ingestion.guarded_http import GuardedHttp
 from app.ingestion.ingest import Ingestion
 from app.ingestion.isolation import ParserPool
 from app.ingestion.preview import PATIENCE_SECONDS
 from app.notification import Notifier
+from app.retrieval.run import Models
 from app.settings import Settings
 from app.stores.registry import create_store, open_store
 
@@ -41,9 +42,15 @@ class Services:
     opened: OpenCollections
     embedders: Embedders
     language_model: LanguageModel | None
+    rerankers: Rerankers
     ingestion: Ingestion
     webhooks: Webhooks
     notifier: Notifier
+
+    @property
+    def models(self) -> Models:
+        """Return what a search may ask beside the collection's embedder."""
+        return Models(language_model=self.language_model, rerankers=self.rerankers)
 
     def ready(self) -> dict[str, str]:
         """Return `ok` for the catalog once it has answered a query."""
@@ -55,6 +62,7 @@ class Services:
         self.ingestion.parsers.close()
         self.ingestion.previewers.close()
         self.opened.close()
+        self.rerankers.close()
         self.embedders.close()
         if self.language_model is not None:
             self.language_model.close()
@@ -102,6 +110,7 @@ def build_services(settings: Settings) -> Services:
         opened=opened,
         embedders=embedders,
         language_model=language_model,
+        rerankers=Rerankers(settings, language_model),
         ingestion=Ingestion(
             settings,
             collections,

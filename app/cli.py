@@ -165,7 +165,7 @@ def search(
         given = {"top_k": top_k, "mode": None if mode is None else mode.value}
         plan = _plan(services, wanted, query, **given)
         with services.opened.get(wanted.id) as opened:
-            result = search_present(opened, _embedder_of(services, wanted), wanted.name, plan)
+            result = search_present(opened, _embedder_of(services, wanted), services.models, wanted.name, plan)
         # Folded, since the default cuts what has no spaces to wrap at, which is all Chinese.
         folded = [Column(name, overflow="fold") for name in ("document", "passage")]
         table = Table("#", "score", *folded, show_lines=True)
@@ -190,7 +190,7 @@ def ask(
         with services.opened.get(wanted.id) as opened:
 
             def find(query: str) -> SearchResult:
-                return search_present(opened, embedder_of, wanted.name, _plan(services, wanted, query))
+                return search_present(opened, embedder_of, services.models, wanted.name, _plan(services, wanted, query))
 
             answer = run_ask(
                 question,

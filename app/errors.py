@@ -324,6 +324,12 @@ class LanguageModelUnavailable(Unavailable):
     code, title = "language_model_unavailable", "The language model is not available"
 
 
+class RerankUnavailable(Unavailable):
+    """The reranker does not answer, or not in time."""
+
+    code, title = "rerank_unavailable", "The reranker is not available"
+
+
 class StoreBusy(Unavailable):
     """A writer held the collection longer than the busy timeout."""
 

@@ -41,7 +41,8 @@ from app.inference.token_counter import load_token_counter
 from app.ingestion.collections import create_collection, remove_collection
 from app.ingestion.submission import Submission
 from app.ingestion.work import run_ingest
-from app.retrieval.plan import build_plan
+from app.retrieval.planning import build_plan
+from app.retrieval.run import Models
 from app.retrieval.search import search
 from app.settings import load_settings
 
@@ -157,7 +158,7 @@ def measure(services: Services, dataset: DataSet, way: dict[str, Any]) -> Measur
         stats = opened.store.stats()
         for question in dataset.questions:
             plan = build_plan(question.text, services.settings, top_k=DEPTH)
-            found = _as_read(opened, search(opened, embedder, collection.name, plan).passages)
+            found = _as_read(opened, search(opened, Models(embedder), collection.name, plan).passages)
             recall, gain = judge(question, found)
             recalls.append(recall)
             gains.append(gain)

@@ -23,7 +23,9 @@ from numpy.typing import NDArray
 from app.bootstrap import build_services
 from app.domain import Condition, Filter, Operator
 from app.indexes.opening import OpenCollection, OpenCollections
-from app.retrieval.plan import SearchPlan, build_plan
+from app.retrieval.plan import SearchPlan
+from app.retrieval.planning import build_plan
+from app.retrieval.run import Models
 from app.retrieval.search import search
 from app.settings import load_settings
 from app.stores.port import Scope
@@ -53,7 +55,7 @@ def main() -> None:
     before, started = resident_megabytes(), time.perf_counter()
     pool = open_pool(data)
     with pool.get("c") as opened:
-        search(opened, queries, "c", plan_of(queries.texts[0], "hybrid", options.top_k, None))
+        search(opened, Models(queries), "c", plan_of(queries.texts[0], "hybrid", options.top_k, None))
         seconds = time.perf_counter() - started
         documents = opened.store.stats().documents["ready"]
         print(f"{options.chunks} chunks in {documents} documents, {options.queries} questions\n")
@@ -127,7 +129,7 @@ def report(
     found: list[set[str]] = []
     for text in queries.texts:
         plan = plan_of(text, mode, top_k, percent)
-        result, taken = timed(lambda plan=plan: search(opened, queries, "c", plan))
+        result, taken = timed(lambda plan=plan: search(opened, Models(queries), "c", plan))
         seconds.append(taken)
         found.append({passage.chunk_id for passage in result.passages[:10]})
         for name, milliseconds in result.timings_ms.items():

@@ -19,6 +19,7 @@ from app.errors import Conflict, DamagedArchive, UnusableArchive
 from app.ingestion.collections import create_collection, remove_collection
 from app.ingestion.submission import Submission
 from app.retrieval.options import plan_search
+from app.retrieval.run import Models
 from app.retrieval.search import search
 from app.settings import Settings
 from app.worker import Worker
@@ -51,7 +52,7 @@ def found(services: Services, name: str) -> list[tuple[str, str, float]]:
     assert collection is not None
     plan = plan_search("harbour lantern", services.settings, {}, {})
     with services.opened.get(collection.id) as held:
-        result = search(held, services.embedders.of_collection(collection.embedding_model), name, plan)
+        result = search(held, Models(services.embedders.of_collection(collection.embedding_model)), name, plan)
     return [(passage.chunk_id, passage.text, passage.score) for passage in result.passages]
 
 

@@ -15,7 +15,7 @@ from app.domain import Answer, Citation, Notice, Passage
 from app.errors import LanguageModelUnavailable
 from app.indexes.analysis import Analyzer
 from app.inference.port import Completion, Embedder, LanguageModel
-from app.retrieval.plan import clean_query
+from app.retrieval.planning import clean_query
 from app.retrieval.search import SearchResult
 from app.telemetry import StageTimer, counters
 

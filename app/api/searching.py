@@ -42,7 +42,7 @@ def check_defaults(settings: Settings, defaults: SearchOptions) -> None:
 def run_search(access: Access, plan: SearchPlan) -> SearchResult:
     """Return what the plan finds in the collection."""
     with access.services.opened.get(access.collection.id) as opened:
-        return search_present(opened, access.embedder_of, access.collection.name, plan)
+        return search_present(opened, access.embedder_of, access.services.models, access.collection.name, plan)
 
 
 def forced_filter(access: Access) -> Filter | None:

@@ -120,3 +120,23 @@ class LanguageModel(Protocol):
     def close(self) -> None:
         """Release connections."""
         ...
+
+
+class Reranker(Protocol):
+    """Score how well passages answer a query. Thread-safe."""
+
+    @property
+    def window_characters(self) -> int | None:
+        """Return the longest text that is scored whole; callers cut what is longer. `None` takes any."""
+        ...
+
+    def scores(self, query: str, texts: Sequence[str], *, timeout_seconds: float) -> "NDArray[np.float32]":
+        """Return one score per text, greater for a better one: float32, shape (len(texts),).
+
+        Raises `RerankUnavailable` (late, busy, down), `UpstreamAuthentication` or `UpstreamRejected`.
+        """
+        ...
+
+    def close(self) -> None:
+        """Release threads and connections."""
+        ...

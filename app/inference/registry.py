@@ -158,6 +158,17 @@ class Embedders:
             self._made.clear()
 
 
+class Rerankers:
+    """The process's rerankers by name, made at first use. Thread-safe."""
+
+    def __init__(self, settings: Settings, language_model: LanguageModel | None) -> None:
+        self._settings = settings
+        self._language_model = language_model
+
+    def close(self) -> None:
+        """Close every reranker that was made."""
+
+
 def _model_names(settings: Settings) -> dict[str, str]:
     """Return the registry's name of each model that the settings allow; the default wins where two share a name."""
     names = {"local": _local_name(settings), "hashed": hashed.MODEL_NAME}

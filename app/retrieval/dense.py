@@ -11,10 +11,15 @@ from app.indexes.opening import OpenCollection
 from app.indexes.port import Candidates
 from app.inference.port import Embedder
 from app.retrieval.fusion import ranked
+from app.retrieval.run import SearchRun
 from app.stores.port import CollectionStore, Scope, VectorField
 from app.telemetry import StageTimer
 
 Vector: TypeAlias = NDArray[np.float32]
+"""float32, shape (dimensions,), unit length."""
+
+Vectors: TypeAlias = NDArray[np.float32]
+"""float32, shape (texts, dimensions), rows of unit length."""
 
 OVERSAMPLING = 1.2
 """Quantised candidates per wanted hit: the true first hundred of 300 questions all stood in the first 120."""
@@ -22,43 +27,36 @@ OVERSAMPLING = 1.2
 SPARE = 20
 """More of them: the true first ten stood in the first 14."""
 
-CONTEXT: tuple[VectorField, ...] = ("context",)
-"""The field that every child has a vector in, and that dense search uses unless it is told otherwise."""
-
 NOTHING = Candidates(keys=np.zeros(0, np.int64), scores=np.zeros(0, np.float32))
 
 
-def query_vector(opened: OpenCollection, embedder: Embedder, query: str, timer: StageTimer) -> Vector | None:
-    """Return the query's vector in the collection's space, `None` while the collection has no vectors.
+def query_vectors(
+    opened: OpenCollection, embedder: Embedder, texts: Sequence[str], hypothetical: Sequence[str], timer: StageTimer
+) -> Vectors | None:
+    """Return the vectors of the queries and then of hypothetical passages, `None` while the collection has no vectors.
 
-    Raises `EmbeddingModelMismatch` where the collection's vectors are of another space than the embedder's, and
-    what the embedder raises.
+    All queries are one batch. Raises `EmbeddingModelMismatch` where the collection's vectors are of another space
+    than the embedder's, and what the embedder raises.
     """
     with timer.stage("embed"):
         present = opened.index.space
         if present is None:
             return None
         require_same_space(present, embedder.space)
-        vector: Vector = embedder.embed_queries([query])[0]
-        return vector
+        vectors: Vectors = embedder.embed_queries(texts)
+        if hypothetical:
+            vectors = np.concatenate((vectors, embedder.embed_passages(hypothetical)))
+        return vectors
 
 
-def find_by_vector(
-    opened: OpenCollection,
-    vector: Vector | None,
-    limit: int,
-    scope: Scope,
-    timer: StageTimer,
-    fields: Sequence[VectorField] = CONTEXT,
-) -> Candidates:
-    """Return up to `limit` chunks of the scope by exact cosine with the query's vector, the greatest of the fields.
+def find_by_vector(run: SearchRun, vector: Vector) -> Candidates:
+    """Return the scope's first chunks by exact cosine with a query's vector, the greatest of the plan's fields.
 
     A parent gives its score to the child that is nearest to the query.
     """
-    if vector is None:
-        return NOTHING
-    with timer.stage("dense"):
-        found = [_nearest(opened, vector, limit, scope, field) for field in fields]
+    limit = run.plan.candidates
+    with run.timer.stage("dense"):
+        found = [_nearest(run.opened, vector, limit, run.scope, field) for field in run.plan.fields]
         scores = found[0]
         for others in found[1:]:
             scores = scores | {key: max(score, scores.get(key, score)) for key, score in others.items()}

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from app.indexes.opening import OpenCollection
 from app.indexes.port import Candidates
-from app.stores.port import Scope
-from app.telemetry import StageTimer
+from app.retrieval.run import SearchRun
 
 COVERAGE_HITS = 5
 """The first hits of which the best one's coverage counts."""
@@ -27,15 +26,16 @@ class KeywordHits:
     coverage: float
 
 
-def find_by_terms(opened: OpenCollection, query: str, limit: int, scope: Scope, timer: StageTimer) -> KeywordHits:
-    """Return up to `limit` chunks of the scope that hold a term of the query, and how well they know the query."""
-    with timer.stage("keyword"):
+def find_by_terms(run: SearchRun, query: str) -> KeywordHits:
+    """Return the scope's best chunks that hold a term of the query, and how well they know the query."""
+    opened = run.opened
+    with run.timer.stage("keyword"):
         terms = opened.analyzer.query_terms(query)
         index = opened.index.keyword
         size = index.size()
         frequencies = dict(zip(terms, index.document_frequencies(terms), strict=True))
         weights = {term: inverse_document_frequency(frequency, size) for term, frequency in frequencies.items()}
-        candidates = index.search(terms, limit, scope)
+        candidates = index.search(terms, run.plan.candidates, run.scope)
         return KeywordHits(
             candidates,
             weights,

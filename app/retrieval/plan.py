@@ -1,20 +1,22 @@
-"""What one search does: every option with its default and limit in one frozen object, checked before any work."""
+"""What one search does: every option with its default, in one frozen object; `planning.py` makes and checks it."""
 
-import math
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from app.domain import And, Filter
-from app.errors import FieldError, InvalidRequest
-from app.settings import Settings
+from app.domain import Filter
+from app.inference.port import Message
 from app.stores.port import VectorField
 
 Mode: TypeAlias = Literal["dense", "keyword", "hybrid"]
+Normalisation: TypeAlias = Literal["min_max", "z_score"]
+RerankModel: TypeAlias = Literal["lexical", "embedding", "http", "cross_encoder", "llm"]
+RerankMethod: TypeAlias = Literal["pointwise", "listwise"]
+QuerySyntax: TypeAlias = Literal["simple", "advanced"]
+Preset: TypeAlias = Literal["economy", "power", "ultimate"]
 
 DEFAULT_TOP_K = 5
 DEFAULT_CANDIDATES = 100
-MAX_LEG_WEIGHT = 1000.0
+DEFAULT_RERANK_CANDIDATES = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +37,82 @@ class RankFusion:
 
 @dataclass(frozen=True, slots=True)
 class ScoreFusion:
-    """Weighted min-max scores; `alpha` is the dense leg's share, `auto` takes it from the query's coverage."""
+    """Weighted scores, normalised; `alpha` is the dense leg's share, `auto` takes it from the query's coverage."""
+
+    alpha: Literal["auto"] | float = "auto"
+    normalisation: Normalisation = "min_max"
+
+
+@dataclass(frozen=True, slots=True)
+class RelativeFusion:
+    """Scores as shares of their leg's best one; `alpha` as in `ScoreFusion`."""
 
     alpha: Literal["auto"] | float = "auto"
 
 
-Fusion: TypeAlias = RankFusion | ScoreFusion
+Fusion: TypeAlias = RankFusion | ScoreFusion | RelativeFusion
+
+
+@dataclass(frozen=True, slots=True)
+class RerankOptions:
+    """Score the first `candidates` again; `timeout_seconds` is the setting's unless it is given.
+
+    `method` is how a language model is asked: passage by passage, or for one order of all.
+    """
+
+    model: RerankModel = "lexical"
+    candidates: int = DEFAULT_RERANK_CANDIDATES
+    timeout_seconds: float | None = None
+    method: RerankMethod = "pointwise"
+
+
+@dataclass(frozen=True, slots=True)
+class DiversityOptions:
+    """Show less of the same.
+
+    `relevance` is the lambda of maximal marginal relevance: 1 keeps the order, 0 looks for difference alone. A hit
+    whose vector is as near as `near_duplicates` (cosine) to one before it is left out; `None` keeps it. `merge` makes
+    one of hits that overlap or touch in their document.
+    """
+
+    relevance: float = 0.7
+    near_duplicates: float | None = 0.98
+    merge: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TransformOptions:
+    """What a language model makes of the query before it is searched."""
+
+    rewrite: bool = False
+    multi_query: int = 0
+    hyde: bool = False
+    decompose: bool = False
+
+    @property
+    def is_wanted(self) -> bool:
+        """Return whether any of it is asked for."""
+        return self.rewrite or self.multi_query > 0 or self.hyde or self.decompose
+
+
+@dataclass(frozen=True, slots=True)
+class ExpandOptions:
+    """What stands around a hit and is given with it, as exact pieces of the text, at most `max_characters` each.
+
+    The widest that is asked for counts: `document`, else `section` (by heading), else `parent`, else `neighbours`
+    chunks on either side.
+    """
+
+    neighbours: int = 0
+    parent: bool = False
+    section: bool = False
+    document: bool = False
+    max_characters: int = 6000
+
+    @property
+    def is_wanted(self) -> bool:
+        """Return whether any of it is asked for."""
+        return self.neighbours > 0 or self.parent or self.section or self.document
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +128,28 @@ class SearchPlan:
     document_ids: tuple[str, ...] | None = None
     fields: tuple[VectorField, ...] = ("context",)
     """What the dense leg compares with the query; a chunk counts by the field in which it is nearest."""
+    queries: tuple[str, ...] = ()
+    """More queries, whose lists are fused with those of `query`."""
+    messages: tuple[Message, ...] = ()
+    """The conversation before, from which `rewrite` resolves references."""
+    transform: TransformOptions = field(default_factory=TransformOptions)
+    query_syntax: QuerySyntax | None = None
+    as_you_type: bool = False
+    fuzzy: bool = True
+    narrow_to_parents: int | None = None
+    """Search only inside that many parents, those nearest to the query."""
+    rerank: RerankOptions | None = None
+    min_score: float | None = None
+    min_score_on: Literal["dense", "keyword"] | None = None
+    diversity: DiversityOptions | None = None
+    max_per_document: int | None = None
+    group_by: Literal["document"] | None = None
+    expand: ExpandOptions = field(default_factory=ExpandOptions)
+    facets: tuple[str, ...] = ()
+    highlight: bool = False
+    explain: bool = False
+    cursor: str | None = None
+    preset: Preset | None = None
 
     @property
     def legs(self) -> tuple[str, ...]:
@@ -64,102 +158,6 @@ class SearchPlan:
             return (self.mode,)
         weights = fixed_weights(self.fusion) or LegWeights()
         return tuple(name for name, weight in (("dense", weights.dense), ("keyword", weights.keyword)) if weight > 0)
-
-
-def build_plan(
-    query: str,
-    settings: Settings,
-    *,
-    mode: Mode = "hybrid",
-    top_k: int = DEFAULT_TOP_K,
-    candidates: int | None = None,
-    fusion: Fusion | None = None,
-    search_filter: Filter | None = None,
-    forced_filter: Filter | None = None,
-    document_ids: Sequence[str] | None = None,
-    fields: Sequence[VectorField] = ("context",),
-    query_pointer: str = "/query",
-    options_pointer: str = "",
-) -> SearchPlan:
-    """Return the plan of a search; raise `InvalidRequest` that names every wrong value at once.
-
-    `candidates` is 100 unless given, or `top_k` where that is more. `forced_filter` comes from the key and narrows
-    whatever the caller asks. The pointers say where query and options stand in the caller's body.
-    """
-    query = clean_query(query)
-    plan = SearchPlan(
-        query=query,
-        mode=mode,
-        top_k=top_k,
-        candidates=min(max(DEFAULT_CANDIDATES, top_k), settings.max_candidates) if candidates is None else candidates,
-        fusion=fusion or RankFusion(),
-        filter=_both(forced_filter, search_filter),
-        document_ids=None if document_ids is None else tuple(document_ids),
-        fields=tuple(fields),
-    )
-    errors = [
-        *query_errors(query, settings, query_pointer),
-        *(
-            FieldError(f"{options_pointer}/{name}", code, detail)
-            for name, code, detail in (*_size_errors(plan, settings), *_fusion_errors(plan.fusion))
-        ),
-    ]
-    if errors:
-        raise InvalidRequest(errors[0].detail, errors=errors)
-    return plan
-
-
-def clean_query(query: str) -> str:
-    """Return the query without NUL, lone surrogates and outer white space, which no index or model can take."""
-    return query.replace("\0", " ").encode("utf-8", "ignore").decode("utf-8").strip()
-
-
-def query_errors(query: str, settings: Settings, pointer: str) -> list[FieldError]:
-    """Return what is wrong with the length of a cleaned query or question."""
-    if not query:
-        return [FieldError(pointer, "empty", f"{pointer.rsplit('/', 1)[-1]} holds no text; give at least one word")]
-    if len(query) > settings.max_query_characters:
-        detail = (
-            f"{len(query)} characters are above the maximum of {settings.max_query_characters} "
-            "(FOOTNOTE_MAX_QUERY_CHARACTERS)"
-        )
-        return [FieldError(pointer, "too_long", detail)]
-    return []
-
-
-def _both(forced: Filter | None, asked: Filter | None) -> Filter | None:
-    if forced is None or asked is None:
-        return forced or asked
-    return And((forced, asked))
-
-
-def _size_errors(plan: SearchPlan, settings: Settings) -> Iterator[tuple[str, str, str]]:
-    for name, value, maximum in (
-        ("top_k", plan.top_k, settings.max_top_k),
-        ("candidates", plan.candidates, settings.max_candidates),
-    ):
-        if not 1 <= value <= maximum:
-            yield name, "out_of_range", f"{name} {value} must be from 1 to {maximum} (FOOTNOTE_MAX_{name.upper()})"
-    if plan.candidates < plan.top_k:
-        yield "candidates", "too_small", f"candidates {plan.candidates} must be at least top_k {plan.top_k}"
-
-
-def _fusion_errors(fusion: Fusion) -> Iterator[tuple[str, str, str]]:
-    if isinstance(fusion, RankFusion):
-        if not 0 <= fusion.k < math.inf:
-            yield "fusion/k", "out_of_range", f"k {fusion.k} must be a number from 0"
-        if isinstance(fusion.weights, LegWeights):
-            yield from _weight_errors(fusion.weights)
-    elif fusion.alpha != "auto" and not 0 <= fusion.alpha <= 1:
-        yield "fusion/alpha", "out_of_range", f"alpha {fusion.alpha} must be from 0 to 1, or auto"
-
-
-def _weight_errors(weights: LegWeights) -> Iterator[tuple[str, str, str]]:
-    for name, value in (("dense", weights.dense), ("keyword", weights.keyword)):
-        if not 0 <= value <= MAX_LEG_WEIGHT:
-            yield f"fusion/weights/{name}", "out_of_range", f"weight {value} must be from 0 to {MAX_LEG_WEIGHT:g}"
-    if weights.dense == 0 and weights.keyword == 0:
-        yield "fusion/weights", "both_zero", "the weights of dense and keyword are both 0; one leg must count"
 
 
 def fixed_weights(fusion: Fusion) -> LegWeights | None:

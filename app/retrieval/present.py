@@ -1,6 +1,7 @@
 """Search a collection that may move to another embedding model at any moment: never in two spaces at once."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeAlias
 
 from app.domain import EmbeddingSpace
@@ -8,6 +9,7 @@ from app.errors import Reembedded
 from app.indexes.opening import OpenCollection
 from app.inference.port import Embedder
 from app.retrieval.plan import SearchPlan
+from app.retrieval.run import Models
 from app.retrieval.search import SearchResult, search
 
 EmbedderOf: TypeAlias = Callable[[EmbeddingSpace | None], Embedder]
@@ -17,16 +19,19 @@ _ATTEMPTS = 3
 
 
 def search_present(
-    opened: OpenCollection, embedder_of: EmbedderOf, collection_name: str, plan: SearchPlan
+    opened: OpenCollection, embedder_of: EmbedderOf, models: Models, collection_name: str, plan: SearchPlan
 ) -> SearchResult:
-    """Search by the embedder of the vectors that there are, again where they became another model's meanwhile."""
+    """Search by the embedder of the vectors that there are, again where they became another model's meanwhile.
+
+    The embedder takes its place in `models`.
+    """
     if "dense" not in plan.legs:
         # A collection whose model is not configured here still answers by keywords.
-        return search(opened, None, collection_name, plan)
+        return search(opened, models, collection_name, plan)
     for _ in range(_ATTEMPTS):
         space = opened.index.space
         try:
-            result = search(opened, embedder_of(space), collection_name, plan)
+            result = search(opened, replace(models, embedder=embedder_of(space)), collection_name, plan)
         except Exception:
             # Whatever went wrong between two spaces is no failure of the search.
             if opened.store.embedding_space() == space:

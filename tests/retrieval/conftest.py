@@ -15,7 +15,8 @@ from app.indexes.opening import OpenCollection, OpenCollections
 from app.indexes.registry import create_index
 from app.inference.embedders.hashed import HashedEmbedder
 from app.inference.port import Embedder
-from app.retrieval.plan import build_plan
+from app.retrieval.planning import build_plan
+from app.retrieval.run import Models
 from app.retrieval.search import SearchResult, search
 from app.settings import Settings
 from app.stores.prepared import PreparedDocument
@@ -83,7 +84,7 @@ class Shelf:
     def search(self, query: str, embedder: Embedder | None = None, **options: Any) -> SearchResult:
         """Search with the options of `build_plan`."""
         plan = build_plan(query, self.settings, **options)
-        return search(self.opened, embedder or self.embedder, "shelf", plan)
+        return search(self.opened, Models(embedder or self.embedder), "shelf", plan)
 
     def find(self, query: str, **options: Any) -> list[str]:
         """Return the ids of the documents found, best first."""

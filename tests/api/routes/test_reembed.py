@@ -11,7 +11,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from app.inference.embedders.hashed import HashedEmbedder
-from app.retrieval.plan import SearchPlan, build_plan
+from app.retrieval.plan import SearchPlan
+from app.retrieval.planning import build_plan
 from app.retrieval.present import search_present
 from app.retrieval.search import SearchResult
 from app.settings import Settings
@@ -190,7 +191,7 @@ def test_an_enhanced_collection_moves_with_all_its_fields(
     for name in ("c", "fresh"):
         with services.opened.get(services.collections.get(name).id) as opened:
             found[name] = [
-                search_present(opened, partial(services.embedders.of_vectors, model_name="b"), name, plan(query, field))
+                search_present(opened, partial(services.embedders.of_vectors, model_name="b"), services.models, name, plan(query, field))
                 for field in ("content", "context", "parent")
                 for query in QUERIES
             ]

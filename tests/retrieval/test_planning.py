@@ -4,7 +4,8 @@ import pytest
 
 from app.domain import And, Condition, Operator
 from app.errors import InvalidRequest
-from app.retrieval.plan import LegWeights, RankFusion, ScoreFusion, SearchPlan, build_plan
+from app.retrieval.plan import LegWeights, RankFusion, ScoreFusion, SearchPlan
+from app.retrieval.planning import build_plan
 from app.settings import Settings
 
 SETTINGS = Settings(max_top_k=50, max_candidates=400, max_query_characters=100)

@@ -1,0 +1,25 @@
+"""The one list that every step after the legs takes and gives."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.indexes.port import Candidates
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Chunks in their order with the score that put them there; `score_type` names it."""
+
+    candidates: Candidates
+    score_type: str
+
+    def keys(self) -> list[int]:
+        """Return the chunk keys, best first."""
+        keys: list[int] = self.candidates.keys.tolist()
+        return keys
+
+    def picked(self, places: "np.typing.NDArray[np.integer]") -> "Ranking":
+        """Return the hits of these places, in the order of the places."""
+        found = self.candidates
+        return Ranking(Candidates(found.keys[places], found.scores[places]), self.score_type)

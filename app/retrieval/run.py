@@ -1,0 +1,58 @@
+"""What the steps of one search share: what they work on, and what they have to tell."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.domain import Notice
+from app.indexes.opening import OpenCollection
+from app.inference.port import Embedder, LanguageModel
+from app.inference.registry import Rerankers
+from app.retrieval.plan import SearchPlan
+from app.retrieval.trace import Trace
+from app.stores.port import CollectionStore, FoundChunk, Scope
+from app.telemetry import StageTimer
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """What a search may ask; keywords alone need none of it."""
+
+    embedder: Embedder | None = None
+    language_model: LanguageModel | None = None
+    rerankers: Rerankers | None = None
+
+
+@dataclass(slots=True)
+class SearchRun:
+    """One search at work. `chunks` remembers what was read, so that no step reads it again."""
+
+    opened: OpenCollection
+    models: Models
+    plan: SearchPlan
+    scope: Scope
+    timer: StageTimer
+    trace: Trace
+    warnings: list[Notice] = field(default_factory=list)
+    degraded: list[str] = field(default_factory=list)
+    chunks: dict[int, FoundChunk] = field(default_factory=dict)
+    query_vectors: NDArray[np.float32] | None = None
+    """float32, one row per text that the dense leg looked for; the first is the query's own."""
+
+    @property
+    def store(self) -> CollectionStore:
+        """Return the collection's store."""
+        return self.opened.store
+
+    def warn(self, code: str, detail: str, **extra: object) -> None:
+        """Tell something that the caller should know although the work was done."""
+        self.warnings.append(Notice(code, detail, extra))
+
+    def read(self, keys: Sequence[int]) -> list[FoundChunk]:
+        """Return the chunks of these keys that still exist, in the order asked."""
+        missing = [key for key in keys if key not in self.chunks]
+        if missing:
+            self.chunks |= {chunk.chunk_key: chunk for chunk in self.store.found_chunks(missing)}
+        return [self.chunks[key] for key in keys if key in self.chunks]
