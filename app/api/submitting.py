@@ -16,7 +16,7 @@ from app.api.replies import current_request_id, reply
 from app.api.schemas.documents import MEDIA_TYPES, BatchReply, DocumentBody, ItemReply, SubmittedReply
 from app.api.schemas.jobs import JobReply
 from app.api.schemas.problem import Problem
-from app.api.visibility import refuse_hidden_document, visible_ids, written_document
+from app.api.visibility import existing_document, refuse_hidden_document, visible_ids, written_document
 from app.api.waiting import all_finished, applied, finished
 from app.catalog.job import Job, JobState
 from app.errors import Cancelled, EmptyDocument, FootnoteError
@@ -118,6 +118,9 @@ def _reply_without_job(access: Access, submitted: Submitted, timer: StageTimer) 
 def _reply_of_job(access: Access, job: Job) -> SubmittedReply:
     result: dict[str, Any] = job.result or {}
     document = written_document(access, job.document_id or "")
+    if document.version != result["version"]:
+        # Another write came after the caller's own.
+        document = existing_document(access, document.id)
     return submitted_reply(
         document,
         access.collection.name,

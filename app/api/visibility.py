@@ -10,6 +10,7 @@ from app.catalog.job import Job
 from app.catalog.principal import Principal, Role
 from app.domain import And, Condition, Document, Filter, Operator
 from app.errors import NotFound
+from app.stores.port import version_of
 
 
 def existing_document(access: Access, document_id: str) -> Document:
@@ -62,14 +63,27 @@ def visible_job(services: Services, principal: Principal, job_id: str) -> Job:
 
 
 def visible_jobs(services: Services, principal: Principal, jobs: Iterable[Job]) -> list[Job]:
-    """Return those of the key's collections' jobs whose document it sees, without the ids of others."""
+    """Return those of the key's collections' jobs whose document it sees, without the ids of others.
+
+    A job that made a version which the key would not have seen, or worked on a document that had the id before, is
+    hidden too.
+    """
     if principal.filter is None:
         return list(jobs)
-    return [
-        without_hidden_ids(services, principal, job)
-        for job in jobs
-        if job.document_id is not None and _seen_of(services, principal, job, [job.document_id])
-    ]
+    return [without_hidden_ids(services, principal, job) for job in jobs if _is_visible(services, principal, job)]
+
+
+def _is_visible(services: Services, principal: Principal, job: Job) -> bool:
+    collection = services.collections.by_id(job.collection_id)
+    if collection is None or job.document_id is None:
+        return False
+    access = Access(services, principal, collection)
+    document = find_document(access, job.document_id)
+    if document is None or job.created_at < document.created_at:
+        return False
+    version = (job.result or {}).get("version")
+    with services.opened.get(collection.id) as opened:
+        return version is None or version_of(opened.store, document.id, version, forced_filter(access)) is not None
 
 
 def without_hidden_ids(services: Services, principal: Principal, job: Job) -> Job:

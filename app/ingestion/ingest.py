@@ -34,7 +34,8 @@ from app.ingestion.submission import (
     settings_hash,
 )
 from app.settings import Settings
-from app.stores.port import CollectionStore
+from app.stores.filter_rows import passes
+from app.stores.port import CollectionStore, version_of
 from app.telemetry import counters
 
 UNSET: Final = object()
@@ -185,15 +186,20 @@ class Ingestion:
         )
 
     def restore(
-        self, collection: Collection, document_id: str, version: int, precondition: Precondition = ALWAYS
+        self,
+        collection: Collection,
+        document_id: str,
+        version: int,
+        precondition: Precondition = ALWAYS,
+        scope_filter: Filter | None = None,
     ) -> Submitted:
         """Make an earlier version the newest one, from its original and, where they are kept, its vectors.
 
-        Raises `NotFound` for a version that never was, and `Conflict` for one that is not kept.
+        Raises `NotFound` for a version that never was within the filter, and `Conflict` for one that is not kept.
         """
         with self.opened.get(collection.id) as opened:
             existing = opened.store.document(document_id)
-            wanted = next((line for line in opened.store.versions(document_id) if line.version == version), None)
+            wanted = version_of(opened.store, document_id, version, scope_filter)
             originals = self.originals_of(opened)
         if existing is None or wanted is None:
             raise NotFound(f"the document {document_id!r} has no version {version}")
@@ -218,10 +224,12 @@ class Ingestion:
         )
         return self.submit(collection, restored, precondition)
 
-    def retry(self, collection: Collection, document_id: str) -> Job:
-        """Put a document's last failed or cancelled job back into the queue."""
+    def retry(self, collection: Collection, document_id: str, scope_filter: Filter | None = None) -> Job:
+        """Put a document's last failed or cancelled job back into the queue, unless it would leave the filter."""
         jobs, _ = self.jobs.list(None, collection_id=collection.id, document_id=document_id, limit=1, cursor=None)
-        if not jobs:
+        with self.opened.get(collection.id) as opened:
+            document = opened.store.document(document_id)
+        if not jobs or document is None or not _stays_within(scope_filter, document, jobs[0]):
             raise NotFound(f"no job of the document {document_id!r} is remembered", hint="send the document again")
         return self.jobs.retry(jobs[0].id)
 
@@ -313,6 +321,20 @@ class Ingestion:
             if not was_known:
                 store.delete_documents([submission.document_id])
             raise
+
+
+def _stays_within(scope_filter: Filter | None, document: Document, job: Job) -> bool:
+    """Return whether what a caller said of the document in that job passes; what is found in files is not known yet."""
+    if scope_filter is None:
+        return True
+    return passes(
+        scope_filter,
+        job.payload.get("metadata") or job.payload.get("order", {}).get("metadata") or {},
+        document_id=document.id,
+        source_type=document.source_type,
+        created_at=document.created_at,
+        updated_at=document.updated_at,
+    )
 
 
 def _duplicates(store: CollectionStore, submission: Submission) -> tuple[str, ...]:

@@ -105,7 +105,7 @@ class FilterEvaluation:
                 return present if value else self._all & ~present
             case Operator.NE | Operator.NIN:
                 values = [value] if operator is Operator.NE else value
-                return self._where(field, _comparable(values)) & ~self._equal(field, values)
+                return self._where(field, comparable_kinds(values)) & ~self._equal(field, values)
             case Operator.EQ | Operator.IN:
                 return self._equal(field, [value] if operator is Operator.EQ else value)
             case Operator.PREFIX:
@@ -193,7 +193,7 @@ class FilterEvaluation:
         return frozenset(map(Kind, self._numbers(_KINDS_IN_FIELD, field=field).tolist()))
 
 
-def _comparable(values: Iterable[Any]) -> frozenset[Kind]:
+def comparable_kinds(values: Iterable[Any]) -> frozenset[Kind]:
     """Return the kinds that can be equal to one of the values; every one can be unequal to all of none."""
     kinds = {Kind.LIST if isinstance(value, list | tuple) else scalar(value)[0] for value in values}
     return frozenset(kinds | _TEXTS if kinds & _TEXTS else kinds) or _ANY
@@ -211,9 +211,9 @@ def _mismatches(present: frozenset[Kind], operator: Operator, value: Any) -> boo
             wanted = {ITEM_KINDS[scalar(item)[0]] for item in values}
             return bool(present - _LISTS) or bool(wanted and present & _ITEMS and not present & wanted)
         case Operator.IN | Operator.NIN:
-            return bool(present - _comparable(value))
+            return bool(present - comparable_kinds(value))
         case Operator.EQ | Operator.NE:
-            return bool(present - (_LISTS if isinstance(value, list | tuple) else _comparable([value])))
+            return bool(present - (_LISTS if isinstance(value, list | tuple) else comparable_kinds([value])))
         case _:
             kind, _ = scalar(value)
             return bool(present - (_TEXTS if kind is Kind.TEXT else {kind}))

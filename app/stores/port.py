@@ -236,8 +236,10 @@ class CollectionStore(Protocol):
         """Return the document's chunks of one kind by ordinal, those after ordinal `after`."""
         ...
 
-    def versions(self, document_id: str) -> list[DocumentVersion]:
-        """Return the history, newest first."""
+    def versions(
+        self, document_id: str, *, limit: int, before: int | None = None, scope_filter: Filter | None = None
+    ) -> list[DocumentVersion]:
+        """Return up to `limit` lines of the history, newest first, those before a version that pass the filter."""
         ...
 
     def forget_versions(self, keep: int) -> int:
@@ -361,3 +363,11 @@ class CollectionStore(Protocol):
     def close(self) -> None:
         """Close every connection."""
         ...
+
+
+def version_of(
+    store: CollectionStore, document_id: str, version: int, scope_filter: Filter | None = None
+) -> DocumentVersion | None:
+    """Return one line of a document's history, if it is there and passes the filter."""
+    lines = store.versions(document_id, limit=1, before=version + 1, scope_filter=scope_filter)
+    return next((line for line in lines if line.version == version), None)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -182,10 +183,12 @@ class SqliteStore:
         with self._database.reading() as connection:
             return chunks.document_chunks(connection, document_id, limit, after, kind)
 
-    def versions(self, document_id: str) -> list[DocumentVersion]:
-        """Return the history, newest first."""
+    def versions(
+        self, document_id: str, *, limit: int, before: int | None = None, scope_filter: Filter | None = None
+    ) -> list[DocumentVersion]:
+        """Return lines of the history, newest first, those before a version that pass the filter."""
         with self._database.reading() as connection:
-            return versions.history(connection, document_id)
+            return list(islice(versions.history(connection, document_id, before, scope_filter), limit))
 
     def forget_versions(self, keep: int) -> int:
         """Let go of all but the `keep` versions before each document's present one."""

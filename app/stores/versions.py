@@ -1,40 +1,64 @@
 """What a document was: its history, and what is kept to bring a version back without a model."""
 
+from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
+from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, Row, delete, insert, select, update
 
+from app.domain import Filter
+from app.stores.filter_rows import passes
 from app.stores.port import DocumentVersion
 from app.stores.schema import chunks, content_vectors, documents, kept_contexts, kept_vectors, vectors, versions
 
+MOST_LINES = 1000
+"""Lines of a document's history that are kept at most, besides those of versions that can be brought back."""
 
-def history(connection: Connection, document_id: str) -> list[DocumentVersion]:
-    """Return the versions that were ready, newest first."""
-    lines = (
-        select(versions, (versions.c.version == documents.c.version).label("current"))
-        .join(documents)
-        .where(documents.c.id == document_id)
-        .order_by(versions.c.version.desc())
+
+def history(
+    connection: Connection, document_id: str, before: int | None, scope_filter: Filter | None
+) -> Iterator[DocumentVersion]:
+    """Yield the versions that were ready, newest first, those before a version, which had metadata that pass."""
+    document = connection.execute(select(documents).where(documents.c.id == document_id)).one_or_none()
+    if document is None:
+        return
+    lines = select(versions).where(versions.c.document_key == document.key).order_by(versions.c.version.desc())
+    if before is not None:
+        lines = lines.where(versions.c.version < before)
+    for line in connection.execute(lines):
+        if scope_filter is None or _passes(scope_filter, document, line):
+            yield _as_version(line, is_current=line.version == document.version)
+
+
+def _passes(scope_filter: Filter, document: Row[*tuple[Any, ...]], line: Row[*tuple[Any, ...]]) -> bool:
+    return passes(
+        scope_filter,
+        line.metadata,
+        document_id=document.id,
+        # Remembered of the present version only.
+        source_type=document.source_type,
+        created_at=document.created_at,
+        updated_at=line.created_at,
     )
-    return [
-        DocumentVersion(
-            version=line.version,
-            etag=line.etag,
-            content_hash=line.content_hash,
-            title=line.title,
-            metadata=line.metadata,
-            media_type=line.media_type,
-            filename=line.filename,
-            characters=line.characters,
-            chunk_count=line.chunk_count,
-            chunking=line.chunking,
-            extraction=line.extraction,
-            created_at=line.created_at,
-            current=bool(line.current),
-            kept=line.kept,
-        )
-        for line in connection.execute(lines)
-    ]
+
+
+def _as_version(line: Row[*tuple[Any, ...]], *, is_current: bool) -> DocumentVersion:
+    return DocumentVersion(
+        version=line.version,
+        etag=line.etag,
+        content_hash=line.content_hash,
+        title=line.title,
+        metadata=line.metadata,
+        media_type=line.media_type,
+        filename=line.filename,
+        characters=line.characters,
+        chunk_count=line.chunk_count,
+        chunking=line.chunking,
+        extraction=line.extraction,
+        created_at=line.created_at,
+        current=is_current,
+        kept=line.kept,
+    )
 
 
 def keep_vectors(connection: Connection, document_key: int, fresh_hashes: AbstractSet[bytes]) -> None:
@@ -63,10 +87,11 @@ def keep_vectors(connection: Connection, document_key: int, fresh_hashes: Abstra
 def forget(connection: Connection, keep: int, document_key: int | None = None) -> int:
     """Let go of all but the `keep` versions before each document's present one; return how many were let go.
 
-    Their lines stay in the history without what quotes their texts; vectors and contexts go at once, and originals
-    when they are next swept.
+    The latest of their lines stay in the history without what quotes their texts; vectors and contexts go at once, and
+    originals when they are next swept.
     """
-    oldest = select(documents.c.version - keep).where(documents.c.key == versions.c.document_key).scalar_subquery()
+    present = select(documents.c.version).where(documents.c.key == versions.c.document_key).scalar_subquery()
+    oldest = present - keep
     let_go = {"kept": False, "extraction": None, "chunking": None}
     gone = update(versions).where(versions.c.kept, versions.c.version < oldest).values(let_go)
     if document_key is not None:
@@ -81,6 +106,10 @@ def forget(connection: Connection, keep: int, document_key: int | None = None) -
             if document_key is not None:
                 leftover = leftover.where(table.c.document_key == document_key)
             connection.execute(leftover)
+    ended = delete(versions).where(~versions.c.kept, versions.c.version <= present - MOST_LINES)
+    if document_key is not None:
+        ended = ended.where(versions.c.document_key == document_key)
+    connection.execute(ended)
     return count
 
 

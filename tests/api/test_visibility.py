@@ -125,3 +125,57 @@ def test_a_document_written_outside_the_filter_is_answered_to_its_writer_and_the
     made = client.put(path, json={"text": "words", "metadata": {"team": "legal"}}, headers=WAIT)
     assert (made.status_code, made.json()["outcome"]) == (201, "created")
     assert client.get(path).status_code == 404
+
+
+def test_a_version_outside_the_filter_is_neither_listed_nor_restored(
+    admin: TestClient, collection: str, put: Callable[..., Any], key_for: Callable[..., TestClient]
+) -> None:
+    admin.patch(f"/v1/collections/{collection}", json={"keep_versions": 5})
+    for number, team in enumerate(["hr", "legal", "hr"], start=1):
+        put(collection, "moved", f"words {number} for {team}", title=f"For {team}", metadata={"team": team})
+    client = key_for("ingest", collection, filter=FILTER)
+    path = f"/v1/collections/{collection}/documents/moved"
+
+    assert [line["version"] for line in admin.get(f"{path}/versions").json()["data"]] == [3, 2, 1]
+    first = client.get(f"{path}/versions", params={"limit": 1}).json()
+    assert [line["version"] for line in first["data"]] == [3]
+    second = client.get(f"{path}/versions", params={"limit": 1, "cursor": first["next_cursor"]}).json()
+    assert ([line["version"] for line in second["data"]], second["has_more"]) == ([1], False)
+
+    hidden = client.post(f"{path}/restore", json={"version": 2}, headers=WAIT)
+    absent = client.post(f"{path}/restore", json={"version": 9}, headers=WAIT)
+    assert hidden.status_code == absent.status_code == 404
+    assert hidden.json()["detail"].replace("version 2", "version 9") == absent.json()["detail"]
+    assert client.post(f"{path}/restore", json={"version": 1}, headers=WAIT).json()["title"] == "For hr"
+
+
+def test_no_job_tells_of_a_version_outside_the_filter_or_of_a_document_before_this_one(
+    admin: TestClient, collection: str, put: Callable[..., Any], key_for: Callable[..., TestClient]
+) -> None:
+    put(collection, "again", "words for legal", metadata={"team": "legal"})
+    admin.delete(f"/v1/collections/{collection}/documents/again")
+    for team in ("hr", "legal", "hr"):
+        put(collection, "again", f"words for {team}, and more", metadata={"team": team})
+    client = key_for("ingest", collection, filter=FILTER)
+
+    jobs = admin.get("/v1/jobs", params={"collection": collection}).json()["data"]
+    assert [job["result"]["version"] for job in jobs] == [3, 2, 1, 1]
+    assert [client.get(f"/v1/jobs/{job['id']}").status_code for job in jobs] == [200, 404, 200, 404]
+    assert [job["id"] for job in client.get("/v1/jobs").json()["data"]] == [jobs[0]["id"], jobs[2]["id"]]
+
+
+def test_a_retry_does_not_publish_what_the_filter_hides(
+    admin: TestClient, collection: str, put: Callable[..., Any], key_for: Callable[..., TestClient]
+) -> None:
+    put(collection, "plan", "words for hr", metadata={"team": "hr"})
+    path = f"/v1/collections/{collection}/documents/plan"
+    failed = admin.put(
+        f"{path}/original",
+        params={"metadata": '{"team":"legal"}', "filename": "plan.pdf"},
+        content=b"%PDF-1.7 broken",
+        headers=WAIT,
+    )
+    assert failed.status_code >= 400
+    client = key_for("ingest", collection, filter=FILTER)
+    assert client.post(f"{path}/retry", headers=WAIT).status_code == 404
+    assert admin.post(f"{path}/retry", headers=WAIT).status_code == failed.status_code

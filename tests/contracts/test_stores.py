@@ -13,6 +13,7 @@ import pytest
 from app.domain import Chunk, Condition, DocumentState, Notice, Operator, Page
 from app.errors import Cancelled, NotFound, Overtaken, Unavailable
 from app.settings import Settings
+from app.stores import versions
 from app.stores.port import CollectionStore, Scope
 from app.stores.prepared import PreparedDocument
 from app.stores.registry import STORES, create_store
@@ -113,7 +114,7 @@ def test_a_second_version_replaces_the_first_and_both_are_in_the_history(store: 
 
     assert store.text("a", 0, None) == "beta "
     assert [chunk.text for chunk in store.chunks("a", limit=10, after=None)] == ["beta "]
-    history = store.versions("a")
+    history = store.versions("a", limit=10)
     assert [(line.version, line.etag, line.current) for line in history] == [(2, '"2"', True), (1, '"a"', False)]
     assert sorted(store.content_hashes()) == ["hash of a", "other bytes"]
 
@@ -124,7 +125,7 @@ def test_only_the_versions_before_the_present_one_that_are_to_be_kept_are_kept(s
         chunking = {"strategy": "custom", "chunks": [{"text": text}]}
         store.replace_document(replace(written, keep_versions=1, chunking=chunking, extraction={"parser": text}))
 
-    history = store.versions("a")
+    history = store.versions("a", limit=10)
     assert [(line.version, line.kept) for line in history] == [(3, True), (2, True), (1, False)]
     assert [line.chunking is not None for line in history] == [True, True, False]
     assert [line.extraction is not None for line in history] == [True, True, False]
@@ -239,7 +240,7 @@ def test_an_update_changes_metadata_without_a_new_version_or_change(store: Colle
     assert updated == store.document("a")
     assert (updated.version, updated.etag, updated.title, updated.metadata) == (1, '"new"', "T", {"team": "it"})
     assert store.revision() == revision
-    assert store.versions("a")[0].etag == '"new"'
+    assert store.versions("a", limit=10)[0].etag == '"new"'
     assert store.scope(Condition("team", Operator.EQ, "hr"), None).is_empty
     assert not store.scope(Condition("team", Operator.EQ, "it"), None).is_empty
     with pytest.raises(NotFound):
@@ -392,3 +393,14 @@ def test_a_missing_folder_is_not_made(tmp_path: Path) -> None:
         with pytest.raises(NotFound):
             create_store(tmp_path / "gone", Settings(), engine)
     assert not (tmp_path / "gone").exists()
+
+
+def test_the_history_is_read_by_the_line_and_only_its_latest_lines_stay(
+    store: CollectionStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(versions, "MOST_LINES", 3)
+    for number in range(1, 7):
+        put(store, "a", [f"text {number} "])
+    assert [line.version for line in store.versions("a", limit=10)] == [6, 5, 4]
+    assert [line.version for line in store.versions("a", limit=1, before=6)] == [5]
+    assert store.versions("b", limit=10) == []

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from app.domain import And, Condition, Document, Filter, Not, Operator, Or
 from app.settings import Settings
+from app.stores import filter_rows
 from app.stores.filters import parse_filter
 from app.stores.sqlite import SqliteStore
 
@@ -201,10 +202,14 @@ def test_a_filtered_search_sees_what_reading_every_document_finds(
     documents, wanted = drawn
     for number, metadata in enumerate(documents):
         shared_store.register_document(f"d{number}", title="", metadata=metadata, media_type="", filename=None)
+    rest = {"source_type": "", "created_at": datetime.now(UTC), "updated_at": datetime.now(UTC)}
     for each in wanted:
         found = shared_store.list_documents(each, limit=100, cursor=None).data
         expected = [f"d{number}" for number, metadata in enumerate(documents) if passes(each, metadata)]
         assert [document.id for document in found] == expected, each
+        for number, metadata in enumerate(documents):
+            name = f"d{number}"
+            assert filter_rows.passes(each, metadata, document_id=name, **rest) == (name in expected), each
     shared_store.delete_documents([f"d{number}" for number in range(len(documents))])
 
 

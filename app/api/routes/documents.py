@@ -25,6 +25,7 @@ from app.api.schemas.documents import (
     VersionReply,
 )
 from app.api.schemas.jobs import JobReply
+from app.api.searching import forced_filter
 from app.api.strict_route import StrictRoute
 from app.api.submitting import answer_one
 from app.api.visibility import existing_document, find_document, narrowed, narrowed_filter
@@ -157,7 +158,8 @@ async def retry_document(
 
     def retry() -> Submitted:
         document = existing_document(access, document_id)
-        return Submitted(document, "pending", access.services.ingestion.retry(access.collection, document_id))
+        job = access.services.ingestion.retry(access.collection, document_id, forced_filter(access))
+        return Submitted(document, "pending", job)
 
     return await answered_once(
         idempotency, lambda: answer_one(access, request.scope, retry, wait), access.collection.id
@@ -184,7 +186,9 @@ async def restore_document(
 
     def restore() -> Submitted:
         existing_document(access, document_id)
-        return access.services.ingestion.restore(access.collection, document_id, body.version, precondition)
+        return access.services.ingestion.restore(
+            access.collection, document_id, body.version, precondition, forced_filter(access)
+        )
 
     return await answered_once(
         idempotency, lambda: answer_one(access, request.scope, restore, wait), access.collection.id
@@ -200,11 +204,12 @@ async def restore_document(
 def list_versions(
     access: SearchAccess, document_id: DocumentId, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
 ) -> VersionList:
-    """Answer what the document was; only the current version answers searches."""
+    """Answer what the document was, as far as the key would have seen it; only the current version is searched."""
     existing_document(access, document_id)
-    before = after(cursor)
     with access.services.opened.get(access.collection.id) as opened:
-        versions = [found for found in opened.store.versions(document_id) if before is None or found.version < before]
+        versions = opened.store.versions(
+            document_id, limit=limit + 1, before=after(cursor), scope_filter=forced_filter(access)
+        )
     page, has_more = versions[:limit], len(versions) > limit
     return VersionList(
         data=[VersionReply.model_validate(version) for version in page],
