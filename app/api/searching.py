@@ -7,9 +7,9 @@ from app.api.schemas.search import (
     PassageReply,
     QueryReply,
     ScoresReply,
-    SearchOptions,
     SearchReply,
 )
+from app.api.schemas.search_options import SearchOptions
 from app.domain import Filter, Passage
 from app.retrieval.options import plan_search
 from app.retrieval.plan import SearchPlan
@@ -26,7 +26,7 @@ def search_plan(
     return plan_search(
         query,
         access.services.settings,
-        options.model_dump(exclude_unset=True),
+        options.model_dump(exclude_unset=True, by_alias=True),
         access.collection.settings.get("defaults") or {},
         forced_filter=forced_filter(access),
         query_pointer=query_pointer,
@@ -36,7 +36,9 @@ def search_plan(
 
 def check_defaults(settings: Settings, defaults: SearchOptions) -> None:
     """Raise `InvalidRequest` for defaults of a collection that no search could use."""
-    plan_search("any", settings, defaults.model_dump(exclude_unset=True), {}, options_pointer="/defaults")
+    plan_search(
+        "any", settings, defaults.model_dump(exclude_unset=True, by_alias=True), {}, options_pointer="/defaults"
+    )
 
 
 def run_search(access: Access, plan: SearchPlan) -> SearchResult:

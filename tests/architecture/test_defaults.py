@@ -1,7 +1,7 @@
 """What bodies declare by themselves, for the specification's sake, is what the verbs below do."""
 
-from dataclasses import fields
-from typing import get_args
+from dataclasses import asdict, fields
+from typing import Any, get_args
 
 import pytest
 
@@ -10,11 +10,23 @@ from app.answering.prompts import TEMPLATES
 from app.api.schemas.ask import AskRequest
 from app.api.schemas.chunking import ChunkingSettings
 from app.api.schemas.documents import MEDIA_TYPES, DocumentBody
-from app.api.schemas.search import SearchOptions
+from app.api.schemas.search_options import (
+    DiversitySettings,
+    ExpandSettings,
+    RerankSettings,
+    SearchOptions,
+    TransformSettings,
+)
 from app.domain import ChunkingOptions
 from app.ingestion.chunkers.registry import CHUNKERS
 from app.ingestion.registry import LOADERS
-from app.retrieval.plan import SearchPlan
+from app.retrieval.plan import (
+    DiversityOptions,
+    ExpandOptions,
+    RerankOptions,
+    SearchPlan,
+    TransformOptions,
+)
 
 
 def test_chunking_defaults_and_strategies_are_those_of_the_chunkers() -> None:
@@ -23,9 +35,31 @@ def test_chunking_defaults_and_strategies_are_those_of_the_chunkers() -> None:
     assert ChunkingSettings.model_fields.keys() == {field.name for field in fields(ChunkingOptions)}
 
 
-@pytest.mark.parametrize("name", ["mode", "top_k", "filter", "document_ids"])
+@pytest.mark.parametrize("name", sorted(SearchOptions.model_fields))
 def test_search_defaults_are_those_of_the_plan(name: str) -> None:
-    assert getattr(SearchOptions(), name) == getattr(SearchPlan("query"), name)
+    declared = getattr(SearchOptions(), name)
+    # What is not given is left to the plan, whose default needs no place in the body.
+    assert declared is None or declared == getattr(SearchPlan("query"), name)
+
+
+def test_a_body_declares_every_option_of_a_plan() -> None:
+    assert SearchOptions.model_fields.keys() == {field.name for field in fields(SearchPlan)} - {"query"}
+
+
+@pytest.mark.parametrize(
+    ("declared", "options"),
+    [
+        (RerankSettings, RerankOptions),
+        (DiversitySettings, DiversityOptions),
+        (TransformSettings, TransformOptions),
+        (ExpandSettings, ExpandOptions),
+    ],
+)
+def test_every_member_of_an_option_is_declared_with_its_default(declared: Any, options: Any) -> None:
+    said = declared().model_dump(by_alias=True, exclude_none=True)
+    said |= {"relevance": said.pop("lambda")} if "lambda" in said else {}
+    assert {**asdict(options()), **said} == asdict(options())
+    assert len(declared.model_fields) == len(fields(options))
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(AskOptions)])

@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from app.api.schemas import examples
-from app.api.schemas.search import NoticeReply, SearchOptions
+from app.api.schemas.search import NoticeReply
+from app.api.schemas.search_options import SearchOptions
 from app.api.schemas.strict import Reply, Request
 
 

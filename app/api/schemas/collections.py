@@ -7,7 +7,8 @@ from pydantic import ConfigDict, Field
 
 from app.api.schemas import examples
 from app.api.schemas.chunking import ChunkingSettings
-from app.api.schemas.search import NoticeReply, SearchOptions
+from app.api.schemas.search import NoticeReply
+from app.api.schemas.search_options import SearchOptions
 from app.api.schemas.strict import Reply, Request
 from app.catalog.collections import DEFAULT_KEPT_VERSIONS
 

@@ -33,7 +33,7 @@ class Request(BaseModel):
         """Raise one error that holds every unknown name of this object."""
         if not isinstance(value, dict):
             return value
-        known = cls.model_fields.keys()
+        known = {field.alias or name for name, field in cls.model_fields.items()}
         unknown = {name: unknown_name(name, known) for name in value if name not in known}
         if unknown:
             raise PydanticCustomError("unknown_names", "unknown names", {"names": unknown})
