@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from app.stores.port import Keys, Scope, VectorField
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """A chunk as an index takes it: `terms` from our analyzer, and its vector (float32).
+    """A chunk as an index takes it: `terms` from our analyzer, in the order of the text, and its vector (float32).
 
     What the index does not want (`wants_terms`, `wants_vectors`) is empty. The terms of one key never change: text that
     changes gets a new key from the store.
@@ -33,6 +33,42 @@ class Candidates:
 
     keys: Keys
     scores: NDArray[np.float32]
+
+
+Phrase: TypeAlias = tuple[str, ...]
+"""Terms that stand one after another; one term alone is a phrase too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restriction:
+    """What every hit must hold, one phrase of each of `required`, and must not, any phrase of `excluded`."""
+
+    required: tuple[tuple[Phrase, ...], ...] = ()
+    excluded: tuple[Phrase, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Return whether it keeps anything out."""
+        return bool(self.required or self.excluded)
+
+    def __and__(self, other: "Restriction") -> "Restriction":
+        """Return both as one."""
+        return Restriction(self.required + other.required, self.excluded + other.excluded)
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """What a query says beyond its terms.
+
+    A chunk that holds one of a term's `alternatives` counts as if it held the term; whichever scores best counts, once.
+    Chunks that hold a phrase of `raised` stand higher.
+    """
+
+    alternatives: Mapping[str, tuple[Phrase, ...]] = field(default_factory=dict)
+    raised: tuple[Phrase, ...] = ()
+    restriction: Restriction = Restriction()
+
+
+PLAIN = Wording()
 
 
 class Follower(Protocol):
@@ -105,11 +141,23 @@ class DenseIndex(Follower, Protocol):
 class KeywordIndex(Follower, Protocol):
     """Find chunks that hold a query's terms, by BM25 (Robertson 1994)."""
 
-    def search(self, terms: Sequence[str], limit: int, scope: Scope) -> Candidates:
-        """Return up to `limit` chunks of the scope that hold at least one term.
+    def search(self, terms: Sequence[str], limit: int, scope: Scope, wording: Wording = PLAIN) -> Candidates:
+        """Return up to `limit` chunks of the scope that hold at least one term, or an alternative of one.
 
-        The scope applies before ranking; a chunk without any of the terms is never returned.
+        Scope and restriction apply before ranking; a chunk without any of the terms is never returned.
         """
+        ...
+
+    def holding(self, restriction: Restriction, limit: int, scope: Scope) -> Keys | None:
+        """Return the sorted keys of the scope's chunks that the restriction admits, `None` where more than `limit`."""
+        ...
+
+    def admitted(self, restriction: Restriction, chunk_keys: Keys) -> Keys:
+        """Return those of the chunks that the restriction admits, in the order given."""
+        ...
+
+    def terms_with_prefix(self, prefix: str, limit: int) -> list[str]:
+        """Return the terms that begin so, those of the most chunks first."""
         ...
 
     def document_frequencies(self, terms: Sequence[str]) -> list[int]:

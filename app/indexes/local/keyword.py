@@ -6,16 +6,16 @@ count it, and each of its dead predecessors, among the chunks.
 """
 
 import threading
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from tantivy import DocAddress, IndexWriter, Occur, Query, Searcher
+from tantivy import DocAddress, IndexWriter, Query, Searcher
 
 from app.indexes.local.keyword_files import (
     DamagedIndex,
@@ -28,12 +28,10 @@ from app.indexes.local.keyword_files import (
     read_revision,
     write_revision,
 )
+from app.indexes.local.keyword_query import Queries, both
 from app.indexes.local.lock import WriteLock
-from app.indexes.port import Candidates, IndexEntry
+from app.indexes.port import PLAIN, Candidates, IndexEntry, Restriction, Wording
 from app.stores.port import Keys, Scope, VectorField
-
-MOST_TERMS = 1024
-"""Terms that one query asks for, the rarest ones: so many take about 20 ms in 100,000 chunks."""
 
 _HEAP_BYTES = 50_000_000
 _COUNTED_FREQUENCY = 1000
@@ -65,6 +63,7 @@ class TantivyKeywordIndex:
         self.field: VectorField = "context"
         self._folder = folder
         self._fields = Fields.of(signature)
+        self._queries = Queries(self._fields.schema, self._fields.present)
         self._lock = WriteLock(folder.with_name(f"{folder.name}.lock"))
         self._writer: IndexWriter | None = None
         self._looking = threading.Lock()
@@ -99,7 +98,7 @@ class TantivyKeywordIndex:
         view = self._view()
         if not view.size:
             return np.zeros(0, np.int64)
-        hits = view.searcher.search(self._any(self._fields.present, [1]), view.size, count=False).hits
+        hits = view.searcher.search(self._queries.any_of(self._fields.present, [1]), view.size, count=False).hits
         return np.sort(_column(view.searcher, "chunk", [address for _, address in hits]))
 
     def close(self) -> None:
@@ -130,7 +129,7 @@ class TantivyKeywordIndex:
             return
         with self._commit(revision) as writer:
             # Deleting by a term takes the key for a signed integer and so finds nothing.
-            writer.delete_documents_by_query(self._any("chunk", deletes))
+            writer.delete_documents_by_query(self._queries.any_of("chunk", deletes))
             for entry in missing:
                 writer.add_document(self._fields.chunk(entry))
 
@@ -156,55 +155,61 @@ class TantivyKeywordIndex:
         view = self._view()
         return [self._frequency(view, term) for term in terms]
 
-    def search(self, terms: Sequence[str], limit: int, scope: Scope) -> Candidates:
+    def search(self, terms: Sequence[str], limit: int, scope: Scope, wording: Wording = PLAIN) -> Candidates:
         """Return up to `limit` chunks of the scope by BM25 (k1 1.2, b 0.75); a repeated term counts that often."""
         view = self._view()
-        query = self._query(view.searcher, terms)
+        query = self._queries.ranking(terms, wording, partial(view.searcher.doc_freq, "text"))
         if query is None or scope.is_empty or limit < 1:
             return Candidates(np.zeros(0, np.int64), np.zeros(0, np.float32))
         admitted = scope.document_keys
         # A clause costs about 2 us a document, and each hit to choose from 0.3 us: take whichever is less.
         if admitted is not None and 4 * len(admitted) ** 2 <= limit * view.size:
-            clause = Query.const_score_query(self._any("document", admitted.tolist()), 0.0)
-            query = Query.boolean_query([(Occur.Must, query), (Occur.Must, clause)])
+            query = both(query, self._queries.any_of("document", admitted.tolist()))
             admitted = None
         return _best(view.searcher, query, limit, admitted)
 
-    def _query(self, searcher: Searcher, terms: Sequence[str]) -> Query | None:
-        counts = Counter(terms)
-        frequencies = {term: searcher.doc_freq("text", term) for term in counts}
-        known = sorted((term for term in counts if frequencies[term]), key=frequencies.__getitem__)[:MOST_TERMS]
-        clauses = [
-            (
-                Occur.Should,
-                Query.boost_query(self._holds(term), counts[term]) if counts[term] > 1 else self._holds(term),
-            )
-            for term in known
-        ]
-        return Query.boolean_query(clauses) if clauses else None
+    def holding(self, restriction: Restriction, limit: int, scope: Scope) -> Keys | None:
+        """Return the sorted keys of the scope's chunks that the restriction admits, `None` where more than `limit`."""
+        view = self._view()
+        if scope.is_empty or not view.size:
+            return np.zeros(0, np.int64)
+        hits = view.searcher.search(self._queries.admitting(restriction), limit + 1, count=False).hits
+        if len(hits) > limit:
+            return None
+        addresses = [address for _, address in hits]
+        keys = _column(view.searcher, "chunk", addresses)
+        if scope.document_keys is not None:
+            keys = keys[np.isin(_column(view.searcher, "document", addresses), scope.document_keys)]
+        return np.sort(keys)
+
+    def admitted(self, restriction: Restriction, chunk_keys: Keys) -> Keys:
+        """Return those of the chunks that the restriction admits, in the order given."""
+        if not len(chunk_keys):
+            return chunk_keys
+        view = self._view()
+        query = both(self._queries.admitting(restriction), self._queries.any_of("chunk", chunk_keys.tolist()))
+        hits = view.searcher.search(query, len(chunk_keys), count=False).hits
+        return chunk_keys[np.isin(chunk_keys, _column(view.searcher, "chunk", [address for _, address in hits]))]
+
+    def terms_with_prefix(self, prefix: str, limit: int) -> list[str]:
+        """Return the terms that begin so, those of the most chunks first."""
+        return [term for term, _ in self._view().searcher.terms_with_prefix("text", prefix, limit=limit)]
 
     def _frequency(self, view: _View, term: str) -> int:
         frequency = view.searcher.doc_freq("text", term)
         if not view.deleted or not frequency:
             return frequency
         if frequency <= _COUNTED_FREQUENCY:
-            result = view.searcher.search(self._holds(term), 1, count=True)
+            result = view.searcher.search(self._queries.holds(term), 1, count=True)
             return int(result.count)  # type: ignore[attr-defined]  # missing from the package's stubs
         return min(view.size, max(1, round(frequency * view.size / (view.size + view.deleted))))
-
-    def _holds(self, term: str) -> Query:
-        return Query.term_query(self._fields.schema, "text", term, index_option="freq")
 
     def _held(self, view: _View, chunk_keys: Sequence[int]) -> set[int]:
         """Return those of the chunks that the index holds."""
         if not view.size or not chunk_keys:
             return set()
-        hits = view.searcher.search(self._any("chunk", chunk_keys), len(chunk_keys), count=False).hits
+        hits = view.searcher.search(self._queries.any_of("chunk", chunk_keys), len(chunk_keys), count=False).hits
         return set(_column(view.searcher, "chunk", [address for _, address in hits]).tolist())
-
-    def _any(self, field: str, values: Sequence[int]) -> Query:
-        terms = [Query.term_query(self._fields.schema, field, value) for value in values]
-        return Query.boolean_query([(Occur.Should, term) for term in terms])
 
     # --- files ---
 

@@ -16,7 +16,7 @@ from app.errors import FootnoteError, NotFound, StorageFull, Unavailable
 from app.indexes.local.lock import WriteLock
 from app.indexes.port import IndexEntry
 
-FORMAT = 2
+FORMAT = 3
 """Raised whenever the fields or their meaning change; an index of another format is made anew."""
 
 REVISION_FILE = "revision"
@@ -48,7 +48,7 @@ class Fields:
         # Format and analysis are in a field's name, so tantivy itself refuses an index of another one.
         present = f"present_{digest}"
         builder = SchemaBuilder()
-        builder.add_text_field("text", tokenizer_name="whitespace", index_option="freq")
+        builder.add_text_field("text", tokenizer_name="whitespace", index_option="position")
         builder.add_unsigned_field("chunk", indexed=True, fast=True)
         builder.add_unsigned_field("document", indexed=True, fast=True)
         builder.add_unsigned_field(present, indexed=True)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from app.errors import NotFound, StorageFull, Unavailable
-from app.indexes.local import keyword as keyword_module
+from app.indexes.local import keyword_query
 from app.indexes.local.keyword import TantivyKeywordIndex
 from app.indexes.local.keyword_files import system_failure
 from app.indexes.port import IndexEntry
@@ -255,7 +255,7 @@ class TestScopes:
     def test_the_rarest_terms_are_kept_of_too_many(
         self, index: TantivyKeywordIndex, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(keyword_module, "MOST_TERMS", 2)
+        monkeypatch.setattr(keyword_query, "MOST_TERMS", 2)
         write(index, [*entries(range(1, 9), "common"), *entries([9], "seldom"), *entries([10], "rare")], revision=1)
         assert sorted(index.search(["common", "rare", "seldom"], 20, EVERYTHING).keys.tolist()) == [9, 10]
 
