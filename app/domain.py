@@ -1,15 +1,12 @@
 """The shared nouns, frozen. Offsets are code points of a document's canonical text, `[start, end)` throughout."""
 
 import hashlib
-import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal, TypeAlias
-
-from app.errors import EmbeddingModelMismatch
 
 Metadata: TypeAlias = Mapping[str, Any]
 """A JSON object: strings, numbers, booleans, dates as RFC 3339 strings, and lists of them."""
@@ -127,102 +124,6 @@ def indexed_text(context: str, text: str) -> str:
 def text_hash(indexed: str) -> bytes:
     """Return the SHA-256 by which the vector of an indexed text is found again."""
     return hashlib.sha256(indexed.encode()).digest()
-
-
-@dataclass(frozen=True, slots=True)
-class EmbeddingSpace:
-    """What makes two vectors comparable.
-
-    `fingerprint` is the unit vector (float32, `dimensions` long) of a fixed sentence, as a tuple; two spaces are
-    the same when provider-independent `model` and `dimensions` are equal and fingerprints have a cosine of at
-    least 0.995 (8-bit kernels differ by about 0.001 between machines).
-    """
-
-    provider: str
-    model: str
-    dimensions: int
-    fingerprint: tuple[float, ...] = ()
-
-    @property
-    def digest(self) -> str:
-        """Return a short name for files: another one for another space, as it is stored."""
-        values = struct.pack(f"<{len(self.fingerprint)}f", *self.fingerprint)
-        return hashlib.sha256(f"{self.model}/{self.dimensions}/".encode() + values).hexdigest()[:12]
-
-
-_SAME_FINGERPRINT_COSINE = 0.995
-
-
-def same_space(one: EmbeddingSpace, other: EmbeddingSpace) -> bool:
-    """Return whether vectors of the two spaces may be compared; an absent fingerprint is not held against either."""
-    if (one.model, one.dimensions) != (other.model, other.dimensions):
-        return False
-    if not one.fingerprint or not other.fingerprint:
-        return True
-    cosine = sum(a * b for a, b in zip(one.fingerprint, other.fingerprint, strict=True))
-    return cosine >= _SAME_FINGERPRINT_COSINE
-
-
-def require_same_space(stored: EmbeddingSpace, present: EmbeddingSpace) -> None:
-    """Raise `EmbeddingModelMismatch` where the stored vectors are of another space than the embedder's present one."""
-    if not same_space(stored, present):
-        raise EmbeddingModelMismatch(
-            f"the collection holds vectors of {stored.model} ({stored.dimensions} dimensions), "
-            f"the service embeds with {present.model} ({present.dimensions})",
-            hint="configure the model that the collection was made with, or move the collection to another by "
-            "`POST /v1/collections/{collection}/reembed`",
-        )
-
-
-class Operator(StrEnum):
-    """What a filter condition asks of a field."""
-
-    EQ = "eq"
-    NE = "ne"
-    GT = "gt"
-    GTE = "gte"
-    LT = "lt"
-    LTE = "lte"
-    IN = "in"
-    NIN = "nin"
-    EXISTS = "exists"
-    CONTAINS = "contains"
-    CONTAINS_ANY = "contains_any"
-    CONTAINS_ALL = "contains_all"
-    PREFIX = "prefix"
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """One field, one operator, one value."""
-
-    field: str
-    op: Operator
-    value: Any
-
-
-@dataclass(frozen=True, slots=True)
-class And:
-    """All of these hold; an empty one always does."""
-
-    items: tuple["Filter", ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Or:
-    """One of these holds; an empty one never does."""
-
-    items: tuple["Filter", ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Not:
-    """This does not hold."""
-
-    item: "Filter"
-
-
-Filter: TypeAlias = Condition | And | Or | Not
 
 
 @dataclass(frozen=True, slots=True)

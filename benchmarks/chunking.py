@@ -33,7 +33,8 @@ from numpy.typing import NDArray
 from app.bootstrap import Services, build_services
 from app.catalog.collections import Collection
 from app.catalog.job import JobState
-from app.domain import EmbeddingSpace, Passage
+from app.domain import Passage
+from app.embedding_space import EmbeddingSpace
 from app.indexes.opening import OpenCollection
 from app.inference import registry
 from app.inference.port import Embedder, TokenCounterSpec

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain import Chunk, EmbeddingSpace
+from app.domain import Chunk
+from app.embedding_space import EmbeddingSpace
 from app.indexes.opening import OpenCollection
 from app.inference.port import TokenCounterSpec
 from app.stores.prepared import PreparedDocument

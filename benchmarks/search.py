@@ -21,7 +21,7 @@ from grown_collection import FIELD, GrownQueries, fill
 from numpy.typing import NDArray
 
 from app.bootstrap import build_services
-from app.domain import Condition, Filter, Operator
+from app.filters import Condition, Filter, Operator
 from app.indexes.opening import OpenCollection, OpenCollections
 from app.retrieval.plan import SearchPlan
 from app.retrieval.planning import build_plan

@@ -11,7 +11,7 @@ from app.bootstrap import Services
 from app.catalog.api_keys import ApiKey
 from app.catalog.collections import Collection
 from app.catalog.principal import Principal, Role
-from app.domain import EmbeddingSpace
+from app.embedding_space import EmbeddingSpace
 from app.errors import InsufficientScope, NotFound
 from app.inference.port import Embedder
 

@@ -8,7 +8,7 @@ from fastapi.openapi.utils import get_openapi
 
 from app.api.router import router
 from app.api.schemas.problem import Problem
-from app.domain import Operator
+from app.filters import Operator
 from app.stores.filters import RESERVED_FIELDS
 
 _REFERENCE = "#/components/schemas/{model}"

@@ -10,7 +10,8 @@ from app.api.schemas.search import (
     SearchReply,
 )
 from app.api.schemas.search_options import SearchOptions
-from app.domain import Filter, Passage
+from app.domain import Passage
+from app.filters import Filter
 from app.retrieval.options import plan_search
 from app.retrieval.plan import SearchPlan
 from app.retrieval.present import search_present

@@ -8,8 +8,9 @@ from app.api.searching import forced_filter
 from app.bootstrap import Services
 from app.catalog.job import Job
 from app.catalog.principal import Principal, Role
-from app.domain import And, Condition, Document, Filter, Operator
+from app.domain import Document
 from app.errors import NotFound
+from app.filters import And, Condition, Filter, Operator
 from app.stores.port import version_of
 
 

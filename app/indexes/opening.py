@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from app.domain import EmbeddingSpace
+from app.embedding_space import EmbeddingSpace
 from app.errors import NameTaken, NotFound, Unavailable
 from app.indexes import sync
 from app.indexes.analysis import Analyzer

@@ -9,7 +9,7 @@ from typing import ClassVar, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain import EmbeddingSpace
+from app.embedding_space import EmbeddingSpace
 from app.stores.port import Keys, Scope, VectorField
 
 

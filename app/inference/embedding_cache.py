@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain import EmbeddingSpace
+from app.embedding_space import EmbeddingSpace
 from app.errors import FootnoteError
 from app.inference.port import Embedder, TokenCounterSpec
 from app.telemetry import counters

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from app.domain import EmbeddingSpace
+from app.embedding_space import EmbeddingSpace
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
-from app.domain import EmbeddingSpace, require_same_space
+from app.embedding_space import EmbeddingSpace, require_same_space
 from app.errors import (
     EmbeddingModelMismatch,
     EmbeddingUnavailable,

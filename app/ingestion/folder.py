@@ -12,8 +12,9 @@ from typing import Any, Protocol
 from app.catalog.collections import Collection
 from app.catalog.job import Job, JobState
 from app.catalog.jobs import Jobs
-from app.domain import And, Condition, Document, Filter, Operator
+from app.domain import Document
 from app.errors import Conflict, FootnoteError, NotFound
+from app.filters import And, Condition, Filter, Operator
 from app.ingestion.attachments import ATTACHMENTS
 from app.ingestion.ingest import Ingestion
 from app.ingestion.submission import Submission

@@ -12,8 +12,9 @@ from app.catalog.collections import Collection, Collections
 from app.catalog.job import Job
 from app.catalog.jobs import Jobs
 from app.catalog.sources import Sources
-from app.domain import Document, Filter
+from app.domain import Document
 from app.errors import Conflict, EmptyDocument, FootnoteError, NotFound, Overtaken, PreconditionFailed
+from app.filters import Filter
 from app.indexes.opening import OpenCollection, OpenCollections
 from app.inference.port import LanguageModel
 from app.inference.registry import Embedders

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.catalog.job import Job
-from app.domain import same_space
+from app.embedding_space import same_space
 from app.errors import Cancelled, EmbeddingUnavailable, UpstreamRejected
 from app.indexes.opening import OpenCollection
 from app.inference.port import Embedder

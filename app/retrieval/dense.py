@@ -6,7 +6,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain import require_same_space
+from app.embedding_space import require_same_space
 from app.indexes.opening import OpenCollection
 from app.indexes.port import Candidates
 from app.inference.port import Embedder

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from app.domain import Filter
+from app.filters import Filter
 from app.inference.port import Message
 from app.retrieval.plan import (
     DEFAULT_RERANK_CANDIDATES,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from app.domain import Filter
+from app.filters import Filter
 from app.inference.port import Message
 from app.stores.port import VectorField
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from app.domain import And, Filter
 from app.errors import FieldError, InvalidRequest
+from app.filters import And, Filter
 from app.retrieval.plan import (
     DEFAULT_CANDIDATES,
     ExpandOptions,

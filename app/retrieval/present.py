@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeAlias
 
-from app.domain import EmbeddingSpace
+from app.embedding_space import EmbeddingSpace
 from app.errors import Reembedded
 from app.indexes.opening import OpenCollection
 from app.inference.port import Embedder

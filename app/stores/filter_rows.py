@@ -5,7 +5,8 @@ from datetime import datetime
 from operator import ge, gt, le, lt
 from typing import Any
 
-from app.domain import And, Condition, Filter, Metadata, Not, Operator, Or
+from app.domain import Metadata
+from app.filters import And, Condition, Filter, Not, Operator, Or
 from app.stores.attributes import ITEM_KINDS, Kind, Value, clean, document_attributes, moment, scalar, whole_list
 from app.stores.filter_sql import comparable_kinds
 

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, LargeBinary, Select, Text, bindparam, cast, exists, func, select
 
-from app.domain import And, Condition, DocumentState, Filter, Not, Notice, Operator, Or
+from app.domain import DocumentState, Notice
+from app.filters import And, Condition, Filter, Not, Operator, Or
 from app.stores.attributes import ITEM_KINDS, Kind, clean, moment, scalar, whole_list
 from app.stores.changes import counted
 from app.stores.expressions import gathered, numbers, one_of

@@ -5,8 +5,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from app.domain import And, Condition, Filter, Not, Operator, Or
 from app.errors import FieldError, InvalidRequest, UnknownField
+from app.filters import And, Condition, Filter, Not, Operator, Or
 from app.stores.attributes import clean
 
 MAXIMUM_DEPTH = 32

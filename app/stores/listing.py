@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection, select
 
-from app.domain import Filter
 from app.errors import InvalidCursor
+from app.filters import Filter
 from app.stores.documents import as_document
 from app.stores.expressions import one_of
 from app.stores.filter_sql import FilterEvaluation

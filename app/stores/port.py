@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain import ChunkKind, Document, EmbeddingSpace, Filter, Metadata, Notice, Page
+from app.domain import ChunkKind, Document, Metadata, Notice, Page
+from app.embedding_space import EmbeddingSpace
+from app.filters import Filter
 
 if TYPE_CHECKING:
     from app.stores.upkeep import StoreUpkeep

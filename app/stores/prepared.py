@@ -7,7 +7,8 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain import Chunk, EmbeddingSpace, Metadata, Notice, Page, text_hash
+from app.domain import Chunk, Metadata, Notice, Page, text_hash
+from app.embedding_space import EmbeddingSpace
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,8 @@ from sqlalchemy import (
     update,
 )
 
-from app.domain import EmbeddingSpace, indexed_text, same_space
+from app.domain import indexed_text
+from app.embedding_space import EmbeddingSpace, same_space
 from app.stores.changes import log
 from app.stores.expressions import insert_or_skip, one_of, stored_vector
 from app.stores.port import IndexedChunk, VectorField

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from sqlalchemy import Connection
 
-from app.domain import And, Condition, Filter, Operator
+from app.filters import And, Condition, Filter, Operator
 from app.stores.filter_sql import FilterEvaluation
 from app.stores.port import Scope
 

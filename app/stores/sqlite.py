@@ -12,7 +12,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain import ChunkKind, Document, DocumentState, EmbeddingSpace, Filter, Metadata, Page
+from app.domain import ChunkKind, Document, DocumentState, Metadata, Page
+from app.embedding_space import EmbeddingSpace
+from app.filters import Filter
 from app.settings import Settings
 from app.stores import changes, chunks, contexts, documents, listing, scopes, texts, verification, versions
 from app.stores.column_types import utc_now

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import select
 
-from app.domain import EmbeddingSpace
+from app.embedding_space import EmbeddingSpace
 from app.stores import changes, reembedding
 from app.stores.connection import Database
 from app.stores.expressions import gathered, numbers

@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain import EmbeddingSpace
+from app.embedding_space import EmbeddingSpace
 from app.stores.port import IndexedChunk, Keys, VectorField
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, Row, bindparam, delete, insert, select, union_all
 
-from app.domain import EmbeddingSpace, require_same_space, same_space
+from app.embedding_space import EmbeddingSpace, require_same_space, same_space
 from app.errors import Reembedded
 from app.stores.expressions import cosine_distance, gathered, insert_or_skip, numbers, one_of, stored_vector
 from app.stores.fields import SOURCES

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
-from app.domain import Filter
+from app.filters import Filter
 from app.stores.filter_rows import passes
 from app.stores.port import DocumentVersion
 from app.stores.schema import chunks, content_vectors, documents, kept_contexts, kept_vectors, vectors, versions

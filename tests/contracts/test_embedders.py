@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.domain import same_space
+from app.embedding_space import same_space
 from app.inference.port import Embedder
 from app.inference.registry import EMBEDDERS, create_embedder
 from app.inference.token_counter import load_token_counter

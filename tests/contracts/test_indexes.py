@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
-from app.domain import EmbeddingSpace
+from app.embedding_space import EmbeddingSpace
 from app.indexes.port import CollectionIndex, DenseIndex, Follower, IndexEntry, KeywordIndex, Restriction, Wording
 from app.indexes.registry import INDEXES, create_index
 from app.stores.port import Scope

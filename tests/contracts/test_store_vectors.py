@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.domain import Chunk, EmbeddingSpace, text_hash
+from app.domain import Chunk, text_hash
+from app.embedding_space import EmbeddingSpace
 from app.errors import EmbeddingModelMismatch
 from app.settings import Settings
 from app.stores.port import CollectionStore, Scope

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.domain import Chunk, Condition, DocumentState, Notice, Operator, Page
+from app.domain import Chunk, DocumentState, Notice, Page
 from app.errors import Cancelled, NotFound, Overtaken, Unavailable
+from app.filters import Condition, Operator
 from app.settings import Settings
 from app.stores import versions
 from app.stores.port import CollectionStore, Scope

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from app.domain import Chunk, EmbeddingSpace
+from app.domain import Chunk
+from app.embedding_space import EmbeddingSpace
 from app.errors import Cancelled, UpstreamRejected
 from app.inference.embedders.hashed import HashedEmbedder
 from app.ingestion.embedding import BATCH, embed_chunks

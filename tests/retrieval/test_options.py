@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from app.domain import And, Condition, Operator
 from app.errors import InvalidRequest
+from app.filters import And, Condition, Operator
 from app.retrieval.options import plan_search
 from app.retrieval.plan import LegWeights, RankFusion, ScoreFusion
 from app.settings import Settings

@@ -2,8 +2,8 @@
 
 import pytest
 
-from app.domain import And, Condition, Operator
 from app.errors import InvalidRequest
+from app.filters import And, Condition, Operator
 from app.retrieval.plan import LegWeights, RankFusion, ScoreFusion, SearchPlan
 from app.retrieval.planning import build_plan
 from app.settings import Settings

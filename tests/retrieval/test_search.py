@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.domain import Condition, EmbeddingSpace, LegScore, Operator
+from app.domain import LegScore
+from app.embedding_space import EmbeddingSpace
 from app.errors import (
     EmbeddingModelMismatch,
     EmbeddingUnavailable,
@@ -17,6 +18,7 @@ from app.errors import (
     Unavailable,
     UpstreamAuthentication,
 )
+from app.filters import Condition, Operator
 from app.inference.embedders.hashed import HashedEmbedder
 from app.retrieval.fusion import automatic_keyword_weight
 from app.retrieval.plan import LegWeights, RankFusion, ScoreFusion

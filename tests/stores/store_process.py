@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from conftest import DIMENSIONS, prepare_document
 
-from app.domain import Condition, Operator
 from app.errors import Cancelled
+from app.filters import Condition, Operator
 from app.settings import Settings
 from app.stores.sqlite import SqliteStore
 

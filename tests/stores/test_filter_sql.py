@@ -6,7 +6,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from app.domain import And, Condition, Document, Filter, Not, Operator, Or
+from app.domain import Document
+from app.filters import And, Condition, Filter, Not, Operator, Or
 from app.settings import Settings
 from app.stores import filter_rows
 from app.stores.filters import parse_filter

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain import And, Condition, Not, Operator, Or
 from app.errors import InvalidRequest, UnknownField
+from app.filters import And, Condition, Not, Operator, Or
 from app.stores.filters import parse_filter
 
 YEAR = {"field": "year", "op": "gte", "value": 2020}

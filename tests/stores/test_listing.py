@@ -2,8 +2,9 @@ from collections.abc import Callable
 
 import pytest
 
-from app.domain import Condition, Document, Operator
+from app.domain import Document
 from app.errors import InvalidRequest
+from app.filters import Condition, Operator
 from app.stores.prepared import PreparedDocument
 from app.stores.sqlite import SqliteStore
 

@@ -1,6 +1,6 @@
 import numpy as np
 
-from app.domain import Condition, Operator
+from app.filters import Condition, Operator
 from app.stores.port import Scope
 from app.stores.scopes import ScopeCache
 

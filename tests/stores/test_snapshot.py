@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from app.domain import Document, EmbeddingSpace
+from app.domain import Document
+from app.embedding_space import EmbeddingSpace
 from app.errors import DamagedArchive, StorageFull, UnsupportedArchive, UnusableArchive
 from app.settings import Settings
 from app.stores import snapshot

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.domain import Document, EmbeddingSpace
+from app.domain import Document
+from app.embedding_space import EmbeddingSpace
 from app.errors import Reembedded, StoreBusy
 from app.settings import Settings
 from app.stores.port import PreparedDocument

@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain import EmbeddingSpace
+from app.embedding_space import EmbeddingSpace
 from app.errors import NotFound, StoreBusy
 from app.indexes.local.lock import WriteLock
 from app.indexes.local.vector_file import Rows, load_rows, save_rows, saved_revision

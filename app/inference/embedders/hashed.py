@@ -10,7 +10,7 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain import EmbeddingSpace
+from app.embedding_space import EmbeddingSpace
 from app.inference.port import FINGERPRINT_TEXT, TokenCounterSpec
 
 MODEL_NAME = "hashed"

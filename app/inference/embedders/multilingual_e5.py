@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain import EmbeddingSpace
+from app.embedding_space import EmbeddingSpace
 from app.errors import EmbeddingUnavailable
 from app.inference.embedders.e5_files import ModelFiles
 from app.inference.embedders.sentencepiece_tokenizer import PASSAGE_PREFIX, QUERY_PREFIX, SentencePieceTokenizer

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain import EmbeddingSpace
+from app.embedding_space import EmbeddingSpace
 from app.errors import UpstreamRejected
 from app.inference.port import FINGERPRINT_TEXT, TokenCounterSpec
 from app.inference.remote import PATIENT, PROMPT, Patience, Refused, RemoteServer, sendable

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from app.domain import EmbeddingSpace, same_space
+from app.embedding_space import EmbeddingSpace, same_space
 
 UNIT = (0.6, 0.8)
 
