@@ -13,7 +13,7 @@ from app.catalog.rate_limits import RateLimits
 from app.catalog.sources import Sources
 from app.catalog.webhooks import Webhooks
 from app.indexes.analysis import Analyzer
-from app.indexes.opening import OpenCollections
+from app.indexes.pool import OpenCollections
 from app.indexes.registry import create_index
 from app.inference.port import LanguageModel
 from app.inference.registry import Embedders, Rerankers, create_language_model

@@ -15,7 +15,8 @@ from app.catalog.sources import Sources
 from app.domain import Document
 from app.errors import Conflict, EmptyDocument, FootnoteError, NotFound, Overtaken, PreconditionFailed
 from app.filters import Filter
-from app.indexes.opening import OpenCollection, OpenCollections
+from app.indexes.opening import OpenCollection
+from app.indexes.pool import OpenCollections
 from app.inference.port import LanguageModel
 from app.inference.registry import Embedders
 from app.ingestion import attachments

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from app.domain import Chunk
 from app.indexes.analysis import Analyzer
-from app.indexes.opening import OpenCollection, OpenCollections
+from app.indexes.opening import OpenCollection
+from app.indexes.pool import OpenCollections
 from app.indexes.registry import create_index
 from app.settings import Settings
 from app.stores.port import CollectionStore

@@ -7,7 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from app.domain import Chunk
-from app.indexes.opening import OpenCollection, OpenCollections
+from app.indexes.opening import OpenCollection
+from app.indexes.pool import OpenCollections
 from app.stores.port import CollectionStore, Scope, VectorField
 from app.stores.prepared import PreparedDocument
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.indexes.opening import OpenCollections
+from app.indexes.pool import OpenCollections
 from app.stores.port import Scope
 
 SECONDS = 4.0

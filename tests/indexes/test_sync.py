@@ -13,7 +13,8 @@ from pysqlite3 import dbapi2 as sqlite
 from app.errors import StoreBusy
 from app.indexes import sync
 from app.indexes.analysis import Analyzer
-from app.indexes.opening import OpenCollection, OpenCollections
+from app.indexes.opening import OpenCollection
+from app.indexes.pool import OpenCollections
 from app.indexes.port import CollectionIndex, Follower, IndexEntry
 from app.indexes.registry import create_index
 from app.stores.port import CollectionStore, Scope

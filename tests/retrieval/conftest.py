@@ -11,7 +11,8 @@ import pytest
 from app.domain import Chunk
 from app.errors import FootnoteError
 from app.indexes.analysis import Analyzer
-from app.indexes.opening import OpenCollection, OpenCollections
+from app.indexes.opening import OpenCollection
+from app.indexes.pool import OpenCollections
 from app.indexes.registry import create_index
 from app.inference.embedders.hashed import HashedEmbedder
 from app.inference.port import Embedder
