@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import BinaryIO
 
 from app.bootstrap import Services, build_services
@@ -19,7 +20,7 @@ from app.catalog.database import Database
 from app.catalog.process_owner import living_owners
 from app.errors import Conflict, DamagedArchive, NotFound, UnusableArchive
 from app.ingestion.bundle import BundleReader, BundleWriter, read_bundle
-from app.ingestion.packing import DATABASE, ORIGINALS, pack_original, pack_store, workplace
+from app.ingestion.packing import DATABASE, ORIGINALS, pack_original, pack_store
 from app.settings import Settings
 from app.stores.snapshot import check_database
 
@@ -39,7 +40,8 @@ def back_up(services: Services, target: BinaryIO) -> int:
     would forget work that an earlier copy of its collection lacks.
     """
     writer = BundleWriter(target)
-    with workplace(services.ingestion.spool) as folder:
+    with TemporaryDirectory(dir=services.ingestion.spool) as made:
+        folder = Path(made)
         services.database.copy(folder / CATALOG)
         with closing(Database(folder / CATALOG)) as copy:
             collections = Collections(copy)

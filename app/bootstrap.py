@@ -22,6 +22,7 @@ from app.ingestion.guarded_http import GuardedHttp
 from app.ingestion.ingest import Ingestion
 from app.ingestion.isolation import ParserPool
 from app.ingestion.preview import PATIENCE_SECONDS
+from app.ingestion.spool import Spool
 from app.notification import Notifier
 from app.retrieval.run import Models
 from app.settings import Settings
@@ -33,6 +34,7 @@ class Services:
     """Everything that lives as long as the process."""
 
     settings: Settings
+    spool: Spool
     database: Database
     collections: Collections
     api_keys: ApiKeys
@@ -67,12 +69,13 @@ class Services:
         if self.language_model is not None:
             self.language_model.close()
         self.database.close()
+        self.spool.close()
 
 
 def build_services(settings: Settings) -> Services:
     """Construct everything on the settings' data folder, which is made if need be; no model is loaded yet."""
     settings.data.mkdir(parents=True, exist_ok=True)
-    (settings.data / "spool").mkdir(exist_ok=True)
+    spool = Spool(settings.data / "spool")
     database = Database(settings.data / "catalog.db")
     database.migrate()
     collections = Collections(database)
@@ -101,6 +104,7 @@ def build_services(settings: Settings) -> Services:
     language_model = create_language_model(settings)
     return Services(
         settings=settings,
+        spool=spool,
         database=database,
         collections=collections,
         api_keys=ApiKeys(database, admin_key(settings)[0]),
@@ -120,6 +124,7 @@ def build_services(settings: Settings) -> Services:
             parsers,
             previewers,
             Sources(database),
+            spool.folder,
             _fetcher(settings, http),
             language_model,
         ),

@@ -8,6 +8,7 @@ from app.indexes.opening import OpenCollection
 from app.ingestion.ingest import Ingestion
 from app.ingestion.port import JobReport
 from app.ingestion.report import Postponed
+from app.ingestion.spool import clear_dead
 
 FEWEST_CHANGES = 10_000
 """Lines that the change log keeps at least: following fewer costs less than any rebuild."""
@@ -27,6 +28,7 @@ def run_compact(ingestion: Ingestion, opened: OpenCollection, job: Job, report: 
     report.stage("originals")
     opened.store.forget_versions(collection.keep_versions)
     removed = ingestion.sweep_originals(opened.id, opened)
+    clear_dead(ingestion.spool.parent)
     report.stage("store")
     drop_leftovers(ingestion, opened)
     # Jobs on the whole collection run one after the other, so what is gathered now is of one that failed.

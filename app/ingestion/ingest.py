@@ -60,16 +60,13 @@ class Ingestion:
     parsers: ParserPool
     previewers: ParserPool
     sources: Sources
+    spool: Path
+    """This process's folder for files that are under way; it shares a file system with the originals."""
     fetcher: Fetcher | None
     """`None` where this service does not fetch URLs."""
     language_model: LanguageModel | None = None
     """`None` where none is configured."""
     sizes: FolderSizes = field(default_factory=FolderSizes)
-
-    @property
-    def spool(self) -> Path:
-        """Return the folder where uploads arrive; it shares a file system with the originals."""
-        return self.settings.data / "spool"
 
     def originals_of(self, opened: OpenCollection) -> Originals:
         """Return the stored bytes of an open collection, which takes no more than its quotas allow."""

@@ -1,12 +1,9 @@
 """Export a collection: one moment of its store and the originals that it refers to, while writes go on."""
 
-import fcntl
 import os
-import shutil
-import tempfile
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO
 
 from app.catalog.collections import Collection
@@ -18,12 +15,12 @@ from app.stores.registry import open_store
 
 DATABASE = "collection.db"
 ORIGINALS = "originals"
-WORK_PREFIX = "packing-"
 
 
 def export_collection(ingestion: Ingestion, collection: Collection, target: BinaryIO) -> None:
     """Write a bundle of the collection; documents that have no version yet, jobs and keys are no part of it."""
-    with ingestion.opened.get(collection.id) as opened, workplace(ingestion.spool) as folder:
+    with ingestion.opened.get(collection.id) as opened, TemporaryDirectory(dir=ingestion.spool) as made:
+        folder = Path(made)
         pack_store(opened.store, opened.folder, folder, without_work=True)
         with closing(open_store(folder, ingestion.settings)) as copy:
             content = _content(collection, copy)
@@ -59,35 +56,6 @@ def pack_original(writer: BundleWriter, folder: Path, digest: str, prefix: str =
     except FileNotFoundError:
         return False
     return True
-
-
-@contextmanager
-def workplace(spool: Path) -> Iterator[Path]:
-    """Give an empty folder on the originals' file system, which is gone at the end of the block."""
-    folder = Path(tempfile.mkdtemp(prefix=WORK_PREFIX, dir=spool))
-    held = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        os.close(held)
-
-
-def clear_workplaces(spool: Path, *, oldest: float) -> None:
-    """Remove the folders of processes that died: those that nobody holds and that have not changed since `oldest`."""
-    for folder in spool.glob(f"{WORK_PREFIX}*"):
-        with suppress(FileNotFoundError):
-            held = os.open(folder, os.O_RDONLY)
-            try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                continue
-            else:
-                if folder.stat().st_mtime < oldest:
-                    shutil.rmtree(folder, ignore_errors=True)
-            finally:
-                os.close(held)
 
 
 def _link_originals(source: Path, target: Path) -> None:

@@ -1,9 +1,7 @@
 """Remove what is over: expired documents, and what crashes and refusals leave behind."""
 
 import logging
-import time
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 from app.catalog.collections import Collection
@@ -11,12 +9,9 @@ from app.errors import Conflict, FootnoteError, NotFound
 from app.indexes.opening import OpenCollection
 from app.ingestion.compact import trim
 from app.ingestion.ingest import Ingestion
-from app.ingestion.packing import clear_workplaces
+from app.ingestion.spool import clear_dead
 
 log = logging.getLogger(__name__)
-
-SPOOL_SECONDS = 3600.0
-"""No upload takes longer: a spooled file that has not grown for so long belongs to a process that died."""
 
 ORPHAN_SECONDS = 60.0
 PAGE = 200
@@ -24,7 +19,7 @@ PAGE = 200
 
 def tidy(ingestion: Ingestion, is_stopping: Callable[[], bool]) -> None:
     """Go through the spool and every collection once; a collection that cannot be opened is left for the next time."""
-    _clear_spool(ingestion)
+    clear_dead(ingestion.spool.parent)
     for collection in ingestion.collections.every():
         if is_stopping():
             return
@@ -39,16 +34,6 @@ def tidy(ingestion: Ingestion, is_stopping: Callable[[], bool]) -> None:
             continue
         except FootnoteError as error:
             log.warning("a collection could not be tidied", extra={"collection": collection.name, "code": error.code})
-
-
-def _clear_spool(ingestion: Ingestion) -> None:
-    oldest = time.time() - SPOOL_SECONDS
-    for path in ingestion.spool.iterdir():
-        # An upload may end while others are looked at.
-        with suppress(FileNotFoundError):
-            if path.is_file() and path.stat().st_mtime < oldest:
-                path.unlink()
-    clear_workplaces(ingestion.spool, oldest=oldest)
 
 
 def _delete_expired(ingestion: Ingestion, collection: Collection, opened: OpenCollection) -> None:

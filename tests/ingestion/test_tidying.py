@@ -57,32 +57,13 @@ def run(services: Services) -> None:
 
 
 def test_an_upload_that_a_dead_process_left_is_removed_and_a_running_one_is_not(services: Services) -> None:
-    left, running = services.ingestion.spool / "left", services.ingestion.spool / "running"
-    left.write_bytes(b"x")
-    running.write_bytes(b"x")
-    age(left)
-    run(services)
-    assert [path.name for path in services.ingestion.spool.iterdir()] == ["running"]
-
-
-def test_an_upload_that_ends_while_others_are_looked_at_disturbs_nothing(
-    services: Services, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    left, ending = services.ingestion.spool / "left", services.ingestion.spool / "ending"
-    for file in (left, ending):
-        file.touch()
-        age(file)
-    is_file = Path.is_file
-
-    def look(path: Path) -> bool:
-        found = is_file(path)
-        if path == ending:
-            path.unlink()
-        return found
-
-    monkeypatch.setattr(Path, "is_file", look)
+    left, running = services.ingestion.spool.parent / "left", services.ingestion.spool / "running"
+    left.mkdir()
+    for file in (left / "upload", running):
+        file.write_bytes(b"x")
     run(services)
     assert not left.exists()
+    assert running.exists()
 
 
 def test_originals_of_documents_and_of_jobs_that_may_run_again_stay(services: Services, collection: Collection) -> None:

@@ -50,7 +50,7 @@ def test_without_waiting_the_answer_is_the_job_and_the_bytes_are_on_the_disk(
     data: Path = client.app.state.services.settings.data  # type: ignore[attr-defined]
     (stored,) = data.glob(f"collections/*/originals/{hashlib.sha256(content).hexdigest()}")
     assert stored.stat().st_size == len(content)
-    assert not list((data / "spool").iterdir())
+    assert not list(client.app.state.services.ingestion.spool.iterdir())  # type: ignore[attr-defined]
 
 
 def test_the_same_bytes_are_done_once(admin: TestClient, collection: str) -> None:
@@ -256,8 +256,7 @@ def test_an_upload_above_the_limit_is_refused_with_the_setting_and_leaves_nothin
     )
     assert (refused.status_code, refused.json()["code"]) == (413, "payload_too_large")
     assert "FOOTNOTE_MAX_UPLOAD_BYTES" in refused.json()["detail"]
-    data: Path = client.app.state.services.settings.data  # type: ignore[attr-defined]
-    assert not list((data / "spool").iterdir())
+    assert not list(client.app.state.services.ingestion.spool.iterdir())  # type: ignore[attr-defined]
     assert client.get("/v1/collections/c/documents").json()["data"] == []
 
 
