@@ -1,9 +1,13 @@
-"""A collection of any size for measurements: real texts, and vectors grown from real ones by mixing pairs."""
+"""A collection of any size for measurements: real texts, and vectors grown from real ones by mixing pairs.
+
+Everything is streamed: a million passages never stand in memory together.
+"""
 
 import gzip
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
@@ -21,18 +25,57 @@ QUESTION_SETS = ("xquad_en", "nomiracl_zh", "nomiracl_en", "dureader_robust", "s
 FIELD = "slot"
 """Metadata of each document: a number from 0 to 99, so that `slot lt p` lets p % of them through."""
 
+_BATCH = 20_000
+
+
+def slot_of(document: int) -> int:
+    """Return the value of `FIELD` in the document of this number."""
+    return document * 37 % 100
+
+
+def grown_batches(seeds: NDArray[np.float16], count: int, seed: int) -> Iterator[NDArray[np.float32]]:
+    """Yield unit vectors, each a mix of two of the seeds: like real ones in what quantisation meets."""
+    random = np.random.default_rng(seed)
+    for first in range(0, count, _BATCH):
+        size = min(_BATCH, count - first)
+        share = random.random((size, 1), dtype=np.float32)
+        one, other = random.integers(0, len(seeds), (2, size))
+        some: NDArray[np.float32] = share * seeds[one] + (1 - share) * seeds[other]
+        some /= np.linalg.norm(some, axis=1, keepdims=True)
+        yield some
+
 
 def grown(seeds: NDArray[np.float16], count: int, seed: int) -> NDArray[np.float32]:
-    """Return unit vectors, each a mix of two of the seeds: like real ones in what quantisation meets."""
-    random = np.random.default_rng(seed)
-    vectors = np.empty((count, seeds.shape[1]), np.float32)
-    for first in range(0, count, 20_000):
-        some = vectors[first : first + 20_000]
-        share = random.random((len(some), 1), dtype=np.float32)
-        one, other = random.integers(0, len(seeds), (2, len(some)))
-        some[:] = share * seeds[one] + (1 - share) * seeds[other]
-        some /= np.linalg.norm(some, axis=1, keepdims=True)
-    return vectors
+    """Return the vectors of `grown_batches` as one array."""
+    return np.concatenate(list(grown_batches(seeds, count, seed)))
+
+
+@dataclass(frozen=True, slots=True)
+class GrownDocument:
+    """One document: its number, the texts of its chunks, and a vector for each."""
+
+    number: int
+    texts: list[str]
+    vectors: NDArray[np.float32]
+
+
+def grown_passages(chunks: int) -> Iterator[NDArray[np.float32]]:
+    """Yield the vectors of the first chunks, in batches and in their order."""
+    return grown_batches(np.load(DATA / "e5_vectors.npz")["passages"], chunks, seed=1)
+
+
+def grown_documents(chunks: int, chunks_per_document: int) -> Iterator[GrownDocument]:
+    """Yield documents of that many chunks each, the last one perhaps of fewer."""
+    texts = _texts(chunks)
+    rest = np.empty((0, GrownQueries.space.dimensions), np.float32)
+    number = 0
+    for batch in grown_passages(chunks):
+        rest = np.concatenate([rest, batch])
+        while len(rest) >= chunks_per_document:
+            yield GrownDocument(number, list(islice(texts, chunks_per_document)), rest[:chunks_per_document])
+            rest, number = rest[chunks_per_document:], number + 1
+    if len(rest):
+        yield GrownDocument(number, list(texts), rest)
 
 
 class GrownQueries:
@@ -73,11 +116,8 @@ def questions(count: int) -> list[str]:
 def fill(opened: OpenCollection, chunks: int, chunks_per_document: int) -> None:
     """Write documents of that many chunks each into an empty collection."""
     opened.store.set_embedding_space(GrownQueries.space)
-    vectors = grown(np.load(DATA / "e5_vectors.npz")["passages"], chunks, seed=1)
-    texts = _texts(chunks)
-    for number, first in enumerate(range(0, chunks, chunks_per_document)):
-        some = list(islice(texts, min(chunks_per_document, chunks - first)))
-        _put(opened, number, some, vectors[first : first + len(some)])
+    for document in grown_documents(chunks, chunks_per_document):
+        _put(opened, document.number, document.texts, document.vectors)
 
 
 def _texts(count: int) -> Iterator[str]:
@@ -92,7 +132,7 @@ def _texts(count: int) -> Iterator[str]:
 
 def _put(opened: OpenCollection, number: int, texts: Sequence[str], vectors: NDArray[np.float32]) -> None:
     document_id = f"document-{number}"
-    metadata = {FIELD: number * 37 % 100}
+    metadata = {FIELD: slot_of(number)}
     registration = opened.store.register_document(
         document_id, title=document_id, metadata=metadata, media_type="text/plain", filename=None
     )
