@@ -10,14 +10,16 @@ import re
 import threading
 import unicodedata
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import TypeAlias
 
 import Stemmer
 
 from app.errors import InvalidRequest
+from app.indexes.languages import STEMMERS
 from app.indexes.stop_words import FUNCTION_CHARACTERS, STOP_WORDS
 
-VERSION = 1
+VERSION = 2
 """Raised whenever the same text gives other terms, so that an index knows that it must be rebuilt."""
 
 LONGEST_TERM = 64
@@ -133,6 +135,10 @@ LocatedTerm: TypeAlias = tuple[str, int, int]
 """A term and the place in the text, `[start, end)` in code points, that it was made of."""
 
 
+Parts: TypeAlias = tuple[Sequence[str], Sequence[str]]
+"""The terms of the smallest pieces of a run in their order, and the terms of several pieces together."""
+
+
 class Analyzer:
     """Make terms. Thread-safe; meant to live as long as the process, because it remembers the words that it met.
 
@@ -151,107 +157,152 @@ class Analyzer:
         # The stemmer's own cache is off: whole runs are remembered here.
         self._stemmers = {script: Stemmer.Stemmer(name, 0) for script, name in stemmed.items()}
         self._lock = threading.Lock()
-        self._known: dict[str, tuple[str, ...]] = {}
+        self._known: dict[str, Parts] = {}
+        self._of_language: dict[str, Analyzer] = {}
+        self.language = language
         self.signature = f"{VERSION}/{language}/snowball-{Stemmer.version()}/unicode-{unicodedata.unidata_version}"
 
+    def of(self, language: str | None) -> "Analyzer":
+        """Return the analyzer of a language (ISO 639-1), this one where the language has no stemmer of its own."""
+        name = STEMMERS.get(language or "")
+        # By itself this one stems each script by its most usual language.
+        if name is None or name == self.language or name in _STEMMED.values():
+            return self
+        with self._lock:
+            if name not in self._of_language:
+                self._of_language[name] = Analyzer(name)
+            return self._of_language[name]
+
     def terms(self, text: str) -> list[str]:
-        """Return the terms a chunk is indexed under, in order, each as often as it occurs."""
+        """Return the terms a chunk is indexed under, each as often as it occurs.
+
+        Those of words and single characters come first, in the order of the text, so that phrases can be told by
+        places; then those of pairs of characters and of joined compounds.
+        """
         known = self._known
         found: list[str] = []
+        joined: list[str] = []
         for run in _RUNS.findall(text):
-            found += known.get(run) or self._run_terms(run)
-        return found
+            pieces, wholes = known.get(run) or self._run_terms(run)
+            found += pieces
+            if wholes:
+                joined += wholes
+        return found + joined
+
+    def phrase(self, text: str) -> tuple[str, ...]:
+        """Return the terms that stand one after another in the terms of every text that holds this one."""
+        found: list[str] = []
+        for run in _RUNS.findall(unicodedata.normalize("NFC", text)):
+            found += (self._known.get(run) or self._run_terms(run))[0]
+        return tuple(found)
 
     def terms_with_offsets(self, text: str) -> list[LocatedTerm]:
         """Return the same terms with their places; the joined form of a compound has the place of the whole."""
         found: list[LocatedTerm] = []
+        joined: list[LocatedTerm] = []
         for match in _RUNS.finditer(text):
             start, end = match.span()
             known = self._known.get(match[0])
-            if known is not None and len(known) == 1:
-                found.append((known[0], start, end))
-            else:
-                found += [(term, start + first, start + last) for term, first, last in self._located(match[0])]
-        return found
+            if known is not None and len(known[0]) == 1 and not known[1]:
+                found.append((known[0][0], start, end))
+                continue
+            pieces, wholes = self._located(match[0])
+            found += [(term, start + first, start + last) for term, first, last in pieces]
+            joined += [(term, start + first, start + last) for term, first, last in wholes]
+        return found + joined
 
     def query_terms(self, text: str) -> list[str]:
-        """Return the distinct terms to ask an index for.
+        """Return the distinct terms to ask an index for; see `query_terms_with_offsets`."""
+        return list(dict.fromkeys(term for term, _, _ in self.query_terms_with_offsets(text)))
+
+    def query_terms_with_offsets(self, text: str, stop_words: AbstractSet[str] = STOP_WORDS) -> list[LocatedTerm]:
+        """Return the terms to ask an index for, with their places in the text in NFC.
 
         Stop words are left out unless there is nothing else. A compound is asked for by its parts alone, its joined
         form being there for those who write it so, unless a part is a single letter (`e-mail`, `x-ray`).
         """
-        telling: dict[str, None] = {}
-        empty: dict[str, None] = {}
+        telling: list[LocatedTerm] = []
+        empty: list[LocatedTerm] = []
         for match in _RUNS.finditer(unicodedata.normalize("NFC", text)):
-            stop = _is_stop_word(match)
-            for term, _, _ in self._located(match[0], joined=False):
-                (empty if stop or FUNCTION_CHARACTERS.issuperset(term) else telling)[term] = None
-        return list(telling or empty)
+            stop = _is_stop_word(match, stop_words)
+            pieces, wholes = self._located(match[0], joined=False)
+            for term, first, last in pieces + wholes:
+                located = (term, match.start() + first, match.start() + last)
+                (empty if stop or FUNCTION_CHARACTERS.issuperset(term) else telling).append(located)
+        return telling or empty
 
-    def _run_terms(self, run: str) -> Sequence[str]:
+    def _run_terms(self, run: str) -> Parts:
         if _UNSPACED_START.match(run):
             return _gram_terms(run)
-        terms = tuple(term for term, _, _ in self._located(run))
+        pieces, wholes = self._located(run)
+        terms = tuple(term for term, _, _ in pieces), tuple(term for term, _, _ in wholes)
         if len(run) <= _LONGEST_REMEMBERED_RUN:
             if len(self._known) >= _REMEMBERED_RUNS:
                 self._known.clear()
             self._known[run] = terms
         return terms
 
-    def _located(self, run: str, *, joined: bool = True) -> list[LocatedTerm]:
-        """Return the run's terms with their places in the run."""
+    def _located(self, run: str, *, joined: bool = True) -> tuple[list[LocatedTerm], list[LocatedTerm]]:
+        """Return the terms of the run's pieces and of its wholes, with their places in the run."""
         if _UNSPACED_START.match(run):
             return _grams(run)
         word = _POSSESSIVE.sub("", run)
         parts = list(_PARTS.finditer(word))
         if not parts or run[-1] in "+#":
-            return [(fold(run), 0, len(run))]
-        located = [term for part in parts for term in self._words(part[0], part.start())]
+            return [(fold(run), 0, len(run))], []
+        pieces: list[LocatedTerm] = []
+        wholes: list[LocatedTerm] = []
+        for part in parts:
+            self._add_words(part[0], part.start(), pieces, wholes)
         if len(parts) == 1:
-            return located
+            return pieces, wholes
         whole = fold(word)
         if _THOUSANDS.fullmatch(word):
-            return [(whole.replace(",", "")[:LONGEST_TERM], 0, len(word))]
+            return [(whole.replace(",", "")[:LONGEST_TERM], 0, len(word))], []
         if _DOTTED_NUMBER.fullmatch(word):
-            return [(whole[:LONGEST_TERM], 0, len(word)), *located]
-        compound = self._words("".join(part[0] for part in parts), 0)
+            return pieces, [*wholes, (whole[:LONGEST_TERM], 0, len(word))]
+        compound: list[LocatedTerm] = []
+        self._add_words("".join(part[0] for part in parts), 0, compound, compound)
         # Parts of several scripts stay apart when joined.
         if len(compound) != 1:
-            return located
+            return pieces, wholes
         whole = compound[0][0]
         if _ACRONYM.fullmatch(word):
-            return [(whole, 0, len(word))]
-        return [*located, (whole, 0, len(word))] if joined or any(len(part[0]) == 1 for part in parts) else located
+            return [(whole, 0, len(word))], []
+        if joined or any(len(part[0]) == 1 for part in parts):
+            wholes.append((whole, 0, len(word)))
+        return pieces, wholes
 
-    def _words(self, part: str, start: int) -> list[LocatedTerm]:
-        """Return the stems of a part that starts at `start`; a change of script inside it is a boundary."""
+    def _add_words(self, part: str, start: int, pieces: list[LocatedTerm], wholes: list[LocatedTerm]) -> None:
+        """Add the stems of a part that starts at `start`; a change of script inside it is a boundary."""
         end = start + len(part)
-        found: list[LocatedTerm] = []
         for match in _SCRIPT_RUNS.finditer(fold(part)):
             script, word = match.lastgroup or "other", match[0]
             if script == "unspaced":
-                found += [(gram, start, end) for gram in _gram_terms(word)]
+                characters, pairs = _gram_terms(word)
+                pieces += [(character, start, end) for character in characters]
+                wholes += [(pair, start, end) for pair in pairs]
                 continue
             stemmer = self._stemmers.get(script)
             if stemmer is not None:
                 with self._lock:
                     word = stemmer.stemWord(word[:LONGEST_TERM]) or word
-            found.append((word[:LONGEST_TERM], start, end))
-        return found
+            pieces.append((word[:LONGEST_TERM], start, end))
 
 
 def _is_plain(run: str) -> bool:
     return run.isalpha() and unicodedata.is_normalized("NFKC", run)
 
 
-def _gram_terms(run: str) -> list[str]:
-    """Return each character and each pair of neighbours."""
+def _gram_terms(run: str) -> Parts:
+    """Return each character, and each pair of neighbours."""
     if not _is_plain(run):
-        return [gram for gram, _, _ in _grams(run)]
-    return [*run, *map(operator.add, run, run[1:])]
+        characters, pairs = _grams(run)
+        return [gram for gram, _, _ in characters], [gram for gram, _, _ in pairs]
+    return list(run), list(map(operator.add, run, run[1:]))
 
 
-def _grams(run: str) -> list[LocatedTerm]:
+def _grams(run: str) -> tuple[list[LocatedTerm], list[LocatedTerm]]:
     """Return what `_gram_terms` returns, with places."""
     if _is_plain(run):
         units = [(character, place, place + 1) for place, character in enumerate(run)]
@@ -261,13 +312,13 @@ def _grams(run: str) -> list[LocatedTerm]:
             for cluster in _CLUSTERS.finditer(run)
             for character in unicodedata.normalize("NFKC", cluster[0]).translate(_FOLDING)
         ]
-    return units + [(a[0] + b[0], a[1], b[2]) for a, b in itertools.pairwise(units)]
+    return units, [(a[0] + b[0], a[1], b[2]) for a, b in itertools.pairwise(units)]
 
 
-def _is_stop_word(run: re.Match[str]) -> bool:
+def _is_stop_word(run: re.Match[str], stop_words: AbstractSet[str]) -> bool:
     """Return whether a query can do without the run; `IT` among small letters and `A` after a word are names."""
     word = run[0]
     capital = word.isupper() and (len(word) > 1 or run.start() > 0) and not run.string.isupper()
     if capital and word not in ("I", "AND", "OR"):
         return False
-    return _APOSTROPHES.sub("", _POSSESSIVE.sub("", fold(word))) in STOP_WORDS
+    return _APOSTROPHES.sub("", _POSSESSIVE.sub("", fold(word))) in stop_words
