@@ -193,13 +193,15 @@ class Collections:
             take_away()
         return found
 
-    def erase_past(self, collection: Collection, keeps: Callable[[Job], bool]) -> int:
+    def erase_past(
+        self, collection: Collection, keeps: Callable[[Job], bool], is_there: Callable[[str], bool] = lambda _: True
+    ) -> int:
         """Forget what finished jobs, remembered answers and deliveries quote of the collection's documents, for good.
 
-        A failed job that `keeps` stays. Returns how many jobs went; raises `StoreBusy`.
+        A failed job that `keeps` stays, and so does a delivery still to be made about a document that `is_there`. Returns how many jobs went; raises `StoreBusy`.
         """
         with self._database.write() as connection:
-            erased = erase_past(connection, collection.id, keeps)
+            erased = erase_past(connection, collection.id, keeps, is_there)
         self._database.compact()
         return erased
 

@@ -12,13 +12,18 @@ _BATCH = 500
 _RETRYABLE = (JobState.FAILED, JobState.CANCELLED)
 
 
-def erase_past(connection: Connection, collection_id: str, keeps: Callable[[Job], bool]) -> int:
-    """Forget finished jobs, remembered answers and ended deliveries; return how many jobs went.
+def erase_past(
+    connection: Connection,
+    collection_id: str,
+    keeps: Callable[[Job], bool],
+    is_there: Callable[[str], bool] = lambda _: True,
+) -> int:
+    """Forget finished jobs, remembered answers, ended deliveries, and deliveries about documents that are not there.
 
-    A failed or cancelled job stays, so that it can be retried, if it `keeps`.
+    A failed or cancelled job stays, so that it can be retried, if it `keeps`. Returns how many jobs went.
     """
-    ours = jobs.c.collection_id == collection_id
-    finished = select(jobs).where(ours, jobs.c.finished_at.is_not(None))
+    its_jobs = jobs.c.collection_id == collection_id
+    finished = select(jobs).where(its_jobs, jobs.c.finished_at.is_not(None))
     gone = [
         row["sequence"]
         for row in connection.execute(finished).mappings()
@@ -29,6 +34,11 @@ def erase_past(connection: Connection, collection_id: str, keeps: Callable[[Job]
     answered = (idempotency_keys.c.collection_id == collection_id) & idempotency_keys.c.status.is_not(None)
     connection.execute(delete(idempotency_keys).where(answered))
     hooks = select(webhooks.c.id).where(webhooks.c.collection_id == collection_id)
+    ours = webhook_deliveries.c.webhook_id.in_(hooks)
     ended = webhook_deliveries.c.state != DeliveryState.PENDING
-    connection.execute(delete(webhook_deliveries).where(webhook_deliveries.c.webhook_id.in_(hooks), ended))
+    connection.execute(delete(webhook_deliveries).where(ours, ended))
+    told = webhook_deliveries.c.payload["data"]["document_id"].as_string()
+    for document_id in list(connection.scalars(select(told).where(ours).distinct())):
+        if document_id is not None and not is_there(document_id):
+            connection.execute(delete(webhook_deliveries).where(ours, told == document_id))
     return len(gone)

@@ -24,7 +24,11 @@ def run_compact(ingestion: Ingestion, opened: OpenCollection, job: Job, report: 
         raise Cancelled("the collection was deleted")
     before = opened.store.stats()
     report.stage("catalog")
-    erased = ingestion.collections.erase_past(collection, lambda job: _can_be_retried(opened, job))
+    erased = ingestion.collections.erase_past(
+        collection,
+        lambda job: _can_be_retried(opened, job),
+        lambda document_id: opened.store.document(document_id) is not None,
+    )
     report.stage("originals")
     opened.store.forget_versions(collection.keep_versions)
     removed = ingestion.sweep_originals(opened.id, opened)

@@ -138,3 +138,17 @@ def test_another_collection_s_webhook_is_not_there(client: TestClient, receiver:
         assert client.request(method, target).status_code == 404
     assert client.get("/v1/collections/other/webhooks").json()["data"] == []
     assert len(client.get(f"{PATH}/webhooks").json()["data"]) == 1
+
+
+def test_a_compaction_drops_what_is_still_to_be_said_of_deleted_documents(
+    client: TestClient, receiver: Receiver
+) -> None:
+    receiver.site.pages["/hook"] = receiver.site.Page(status=500)
+    hook = client.post(f"{PATH}/webhooks", json={"url": receiver.url, "events": ["document.ready"]}).json()["id"]
+    put(client, "about a")
+    client.put(f"{PATH}/documents/b", json={"text": "about b"}, headers={"Prefer": "wait=30"})
+    client.delete(f"{PATH}/documents/a")
+    compacted = client.post(f"{PATH}/compact", headers={"Prefer": "wait=60"})
+    assert compacted.json()["state"] == "succeeded"
+    waiting = client.get(f"{PATH}/webhooks/{hook}/deliveries").json()["data"]
+    assert [delivery["payload"]["data"]["document_id"] for delivery in waiting] == ["b"]
