@@ -37,6 +37,9 @@ POLL_SECONDS = 0.5
 HEARTBEAT_SECONDS = 1.0
 LONGEST_GATHERING_SECONDS = 1.0
 MAINTENANCE_SECONDS = 300.0
+IDLE_LOOK_SECONDS = 15.0
+"""How late a collection that has become idle may be closed."""
+
 SOURCES_SECONDS = 5.0
 """How late a source that is due may be fetched."""
 
@@ -87,7 +90,7 @@ class Worker:
         if released:
             log.warning("took back jobs of processes that died", extra={"jobs": released})
         loops = [("index", self._bring_indexes_up), ("heartbeat", self._renew), ("maintenance", self._maintain)]
-        loops += [("sources", self._refresh_sources), ("webhooks", self._deliver)]
+        loops += [("idle", self._close_idle), ("sources", self._refresh_sources), ("webhooks", self._deliver)]
         loops += [(f"ingest-{number}", self._work) for number in range(self.services.settings.ingest_threads)]
         if self.warms_up:
             # Not one of the loops: it ends.
@@ -318,10 +321,19 @@ class Worker:
             before = datetime.now(UTC) - timedelta(days=self.services.settings.job_retention_days)
             self._persist(partial(self.services.jobs.remove_finished, before))
             self._tidy()
-            if self.services.opened.close_idle(self.services.settings.idle_seconds):
-                give_back_free_memory()
             if self._stopping.wait(MAINTENANCE_SECONDS):
                 return
+
+    def _close_idle(self) -> None:
+        idle_seconds = self.services.settings.idle_seconds
+        while not self._stopping.wait(min(idle_seconds, IDLE_LOOK_SECONDS)):
+            try:
+                closed = self.services.opened.close_idle(idle_seconds)
+            except Exception:
+                log.exception("an idle collection could not be closed")
+            else:
+                if closed:
+                    give_back_free_memory()
 
     def _tidy(self) -> None:
         try:

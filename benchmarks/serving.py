@@ -32,6 +32,10 @@ class Served:
         """Return the resident memory of the server process and its children (Linux)."""
         return sum(_resident(pid) for pid in (self.pid, *_children(self.pid))) / 1e6
 
+    def private_megabytes(self) -> float:
+        """Return the memory of those processes that no file backs (Linux)."""
+        return sum(_private(pid) for pid in (self.pid, *_children(self.pid))) / 1e6
+
 
 @contextmanager
 def serve(data: Path | None = None, **settings: str) -> Iterator[Served]:
@@ -83,6 +87,14 @@ def _resident(pid: int) -> int:
     except FileNotFoundError:
         return 0
     return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def _private(pid: int) -> int:
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except FileNotFoundError:
+        return 0
+    return int(status.partition("RssAnon:")[2].split()[0]) * 1024
 
 
 def _children(pid: int) -> list[int]:
