@@ -29,7 +29,9 @@ STEMMERS: Mapping[str, str] = {
     "it": "italian",
     "lt": "lithuanian",
     "ne": "nepali",
+    "nb": "norwegian",
     "nl": "dutch",
+    "nn": "norwegian",
     "no": "norwegian",
     "pl": "polish",
     "pt": "portuguese",
@@ -102,6 +104,9 @@ LEAST_SHARE = 0.08
 LEAD = 1.25
 """How many times as many votes the language must have as the next."""
 
+_DEFAULT = frozenset(("ar", "el", "en", "hi", "hy", "ru", "ta"))
+"""Languages whose stemmer every text of their script has by default."""
+
 _SHARES = {
     word: tuple(language for language, words in FUNCTION_WORDS.items() if word in words)
     for word in frozenset().union(*FUNCTION_WORDS.values())
@@ -126,6 +131,17 @@ def detect_language(text: str) -> str | None:
         return None
     held = sum(counts[word] for word in FUNCTION_WORDS[best] & counts.keys())
     return best if held >= max(LEAST_WORDS, LEAST_SHARE * len(words)) else None
+
+
+def stemmed_language(language: str) -> str | None:
+    """Return the code of a language that needs a stemmer other than its script's default one, from `de-AT` too."""
+    code = language.casefold().replace("_", "-").split("-")[0]
+    return code if code in STEMMERS and code not in _DEFAULT else None
+
+
+def is_language(code: str) -> bool:
+    """Return whether there is a stemmer for the code, or none is needed."""
+    return re.fullmatch(r"[A-Za-z]{2}(?:[-_].*)?", code) is not None
 
 
 def query_language(query: str, languages: Collection[str]) -> str | None:

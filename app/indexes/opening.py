@@ -40,9 +40,17 @@ class OpenCollection:
         self.store = store
         self.index = index.in_space(store.embedding_space()).with_fields(store.vector_fields())
         self.analyzer = analyzer
+        self._languages: tuple[int, tuple[str, ...]] = (-1, ())
         self._opening = threading.Lock()
         self._starting = threading.Lock()
         self._following: threading.Thread | None = None
+
+    def languages(self) -> tuple[str, ...]:
+        """Return the languages of its documents beside the defaults of their scripts, read when something changed."""
+        revision = self.store.revision()
+        if self._languages[0] != revision:
+            self._languages = (revision, self.store.languages())
+        return self._languages[1]
 
     def catch_up(self, advance: Advance | None = None) -> int:
         """Bring the indexes to the store's present revision and return the one all have reached.

@@ -159,7 +159,7 @@ def _entries(index: Follower, chunks: Sequence[IndexedChunk], analyzer: Analyzer
         IndexEntry(
             chunk.chunk_key,
             chunk.document_key,
-            analyzer.terms(chunk.indexed_text) if index.wants_terms else (),
+            analyzer.of(chunk.language).terms(chunk.indexed_text) if index.wants_terms else (),
             chunk.vector if index.wants_vectors else _NO_VECTOR,
         )
         for chunk in chunks

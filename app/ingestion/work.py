@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from app.catalog.claims import attempts_exhausted
 from app.catalog.collections import Collection
 from app.catalog.job import Job
-from app.domain import Chunk, Document, DocumentState, Extraction
+from app.domain import Chunk, Document, DocumentState, Extraction, Metadata
 from app.errors import Cancelled, FootnoteError, Reembedded
+from app.indexes.languages import detect_language, is_language, stemmed_language
 from app.indexes.opening import OpenCollection
 from app.inference.port import Embedder
 from app.ingestion import attachments
@@ -319,7 +320,17 @@ def _version(
         space=embedder.space,
         most_chunks=Quotas.of(task.collection).chunks,
         keep_versions=task.collection.keep_versions,
+        language=_language(task, extraction.text, found | payload.metadata),
     )
+
+
+def _language(task: _Task, text: str, metadata: Metadata) -> str | None:
+    """Return the language to stem by: what the metadata says, else the collection's, else what the text is in."""
+    given = metadata.get("language")
+    if not isinstance(given, str) or not is_language(given):
+        chosen = task.collection.settings.get("analysis", {}).get("language", "auto")
+        given = detect_language(text) if chosen == "auto" else chosen
+    return None if given is None else stemmed_language(given)
 
 
 def _result(task: _Task, document: Document, outcome: str, *, embedded: int) -> dict[str, Any]:

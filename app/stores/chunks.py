@@ -43,10 +43,19 @@ _CHILD_KEYS = (
 )
 
 
-def _indexed(field: VectorField) -> Select[int, int, str, str, bytes]:
+def _indexed(field: VectorField) -> Select[int, int, str, str, bytes, str | None]:
     source = SOURCES[field]
-    rows = source.rows.join(chunks, chunks.c.key == source.key)
-    wanted = select(chunks.c.key, chunks.c.document_key, chunks.c.context, chunks.c.text, source.vector.label("vector"))
+    rows = source.rows.join(chunks, chunks.c.key == source.key).join(
+        documents, documents.c.key == chunks.c.document_key
+    )
+    wanted = select(
+        chunks.c.key,
+        chunks.c.document_key,
+        chunks.c.context,
+        chunks.c.text,
+        source.vector.label("vector"),
+        documents.c.language,
+    )
     return wanted.select_from(rows).order_by(chunks.c.key)
 
 
@@ -132,6 +141,8 @@ def _found(row: Row[*tuple[Any, ...]]) -> FoundChunk:
 
 def _as_indexed(rows: Iterable[Row[*tuple[Any, ...]]]) -> list[IndexedChunk]:
     return [
-        IndexedChunk(row.key, row.document_key, indexed_text(row.context, row.text), loaded_vector(row.vector))
+        IndexedChunk(
+            row.key, row.document_key, indexed_text(row.context, row.text), loaded_vector(row.vector), row.language
+        )
         for row in rows
     ]

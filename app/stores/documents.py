@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
-from sqlalchemy import Connection, Row, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, delete, func, insert, select, update
 
 from app.domain import Document, DocumentState, Metadata
 from app.errors import Cancelled, NotFound, Overtaken
@@ -16,6 +16,8 @@ from app.stores.quotas import require_room_for_document
 from app.stores.schema import attributes, documents, versions
 
 _IDS_AT_ONCE = 1000
+
+_NEXT_LANGUAGE = select(func.min(documents.c.language)).where(documents.c.language > bindparam("after"))
 
 
 class Counts(NamedTuple):
@@ -103,6 +105,19 @@ def set_state(
     _change(connection, row.key, values)
 
 
+def language_of(connection: Connection, document_key: int) -> str | None:
+    """Return the language that a document has now."""
+    return connection.scalar(select(documents.c.language).where(documents.c.key == document_key))
+
+
+def languages(connection: Connection) -> tuple[str, ...]:
+    """Return every language that a document has, sorted; each is one step through their index."""
+    found: list[str] = []
+    while (after := connection.scalar(_NEXT_LANGUAGE, {"after": found[-1] if found else ""})) is not None:
+        found.append(after)
+    return tuple(found)
+
+
 def write_version(connection: Connection, prepared: PreparedDocument, now: datetime) -> int:
     """Make the prepared version the ready one and return the document's key.
 
@@ -134,6 +149,7 @@ def write_version(connection: Connection, prepared: PreparedDocument, now: datet
         "updated_at": now,
         "expires_at": prepared.expires_at,
         "indexed_at": now,
+        "language": prepared.language,
     }
     _change(connection, row.key, described | rest)
     _write_attributes(connection, prepared.id)

@@ -49,6 +49,7 @@ class IndexedChunk:
     document_key: int
     indexed_text: str
     vector: NDArray[np.float32]
+    language: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,6 +320,10 @@ class CollectionStore(Protocol):
 
     def changes(self, after: int, limit: int) -> list[Change]:
         """Return the log's lines after a revision, oldest first."""
+        ...
+
+    def languages(self) -> tuple[str, ...]:
+        """Return the languages by which documents are stemmed, beside the default of their script, sorted."""
         ...
 
     def vector_fields(self) -> frozenset[VectorField]:

@@ -45,6 +45,8 @@ class PreparedDocument:
     keep_versions: int = 0
     """How many versions before this one can be brought back."""
     most_chunks: int | None = None
+    language: str | None = None
+    """The ISO 639-1 code by which its words are stemmed; `None` stems by script."""
 
     @property
     def children(self) -> Sequence[Chunk]:

@@ -55,15 +55,17 @@ class _Keys:
     gone: Sequence[int]
 
 
-def replace_chunks(connection: Connection, document_key: int, prepared: PreparedDocument) -> None:
+def replace_chunks(
+    connection: Connection, document_key: int, prepared: PreparedDocument, *, keeps: bool = True
+) -> None:
     """Put a document's chunks in the place of those it had, and log what an index must do.
 
     A chunk whose indexed text and vectors were there before keeps its key, so no index hears of it. Of parents an
-    index hears where they have a vector.
+    index hears where they have a vector. Without `keeps` every chunk gets a new key, so that indexes read it again.
     """
     fresh_children, fresh_parents = _children(prepared), _parents(prepared)
-    children = _keys(connection, _present_children(connection, document_key), fresh_children)
-    parents = _keys(connection, _present_parents(connection, document_key), fresh_parents)
+    children = _keys(connection, _present_children(connection, document_key), fresh_children, keeps=keeps)
+    parents = _keys(connection, _present_parents(connection, document_key), fresh_parents, keeps=keeps)
     connection.execute(delete(chunks).where(chunks.c.document_key == document_key))
     _write_chunks(connection, document_key, fresh_parents, parents, {})
     key_by_ordinal = {parent.ordinal: key for parent, key in zip(fresh_parents.chunks, parents.keys, strict=True)}
@@ -104,7 +106,7 @@ def _present_parents(connection: Connection, document_key: int) -> _Present:
         yield row.key, text_hash(indexed_text(row.context, row.text)), (row.vector,)
 
 
-def _keys(connection: Connection, present: _Present, fresh: _Fresh) -> _Keys:
+def _keys(connection: Connection, present: _Present, fresh: _Fresh, *, keeps: bool) -> _Keys:
     places: dict[bytes, deque[int]] = defaultdict(deque)
     for place, fresh_hash in enumerate(fresh.hashes):
         places[fresh_hash].append(place)
@@ -112,7 +114,7 @@ def _keys(connection: Connection, present: _Present, fresh: _Fresh) -> _Keys:
     gone: list[int] = []
     for key, present_hash, present_vectors in present:
         same_text = places.get(present_hash)
-        if same_text and present_vectors == fresh.vectors_of(same_text[0]):
+        if keeps and same_text and present_vectors == fresh.vectors_of(same_text[0]):
             kept[same_text.popleft()] = key
         else:
             gone.append(key)

@@ -89,6 +89,7 @@ class DocumentColumns(TypedColumns):
     updated_at: Named[datetime] = Column(UtcTime)
     expires_at: Named[datetime | None] = Column(UtcTime)
     indexed_at: Named[datetime | None] = Column(UtcTime)
+    language: Named[str | None] = Column(String(8), index=True)
 
 
 class VersionColumns(TypedColumns):

@@ -111,11 +111,13 @@ class SqliteStore:
             if prepared.keep_versions:
                 versions.keep_vectors(connection, prepared.registration, prepared.embedded_hashes)
                 contexts.keep_contexts(connection, prepared)
+            same_language = documents.language_of(connection, prepared.registration) == prepared.language
             key = documents.write_version(connection, prepared, utc_now())
             require_room_for_chunks(connection, prepared.most_chunks, key)
             texts.write_text(connection, key, prepared.text)
             texts.write_pages(connection, key, prepared.pages)
-            replace_chunks(connection, key, prepared)
+            # The terms of a key never change, and the language makes them.
+            replace_chunks(connection, key, prepared, keeps=same_language)
             versions.forget(connection, prepared.keep_versions, key)
             return documents.existing(connection, prepared.id)
 
@@ -292,6 +294,11 @@ class SqliteStore:
         """Return the log's lines after a revision, oldest first."""
         with self._database.reading(limited=False) as connection:
             return changes.changes_after(connection, after, limit)
+
+    def languages(self) -> tuple[str, ...]:
+        """Return the languages of its documents, sorted."""
+        with self._database.reading() as connection:
+            return documents.languages(connection)
 
     def vector_fields(self) -> frozenset[VectorField]:
         """Return the fields beside `context` that hold vectors of their own."""
