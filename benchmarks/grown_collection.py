@@ -6,10 +6,11 @@ Everything is streamed: a million passages never stand in memory together.
 import gzip
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +26,13 @@ QUESTION_SETS = ("xquad_en", "nomiracl_zh", "nomiracl_en", "dureader_robust", "s
 FIELD = "slot"
 """Metadata of each document: a number from 0 to 99, so that `slot lt p` lets p % of them through."""
 
+Number = TypeVar("Number", int, NDArray[np.int64])
+
 _BATCH = 20_000
 
 
-def slot_of(document: int) -> int:
-    """Return the value of `FIELD` in the document of this number."""
+def slot_of(document: Number) -> Number:
+    """Return the value of `FIELD` in the document of this number, or in each of several."""
     return document * 37 % 100
 
 
@@ -115,8 +118,13 @@ def questions(count: int) -> list[str]:
 
 def fill(opened: OpenCollection, chunks: int, chunks_per_document: int) -> None:
     """Write documents of that many chunks each into an empty collection."""
+    fill_with(opened, grown_documents(chunks, chunks_per_document))
+
+
+def fill_with(opened: OpenCollection, documents: Iterable[GrownDocument]) -> None:
+    """Write documents into an empty collection."""
     opened.store.set_embedding_space(GrownQueries.space)
-    for document in grown_documents(chunks, chunks_per_document):
+    for document in documents:
         _put(opened, document.number, document.texts, document.vectors)
 
 

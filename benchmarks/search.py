@@ -1,176 +1,166 @@
-"""Measure search in process, by the service's own path from plan to passages, with no model.
+"""Measure search at any size: in process, over HTTP, beside other engines, and beside what memory allows.
 
-    python benchmarks/search.py --chunks 100000
+    python benchmarks/search.py --chunks 100000                                # in process, one to 32 clients
+    python benchmarks/search.py --chunks 100000 --http --ingest grown          # and over HTTP, with documents coming in
+    python benchmarks/search.py --chunks 100000 --rivals lancedb chroma txtai  # and others (extra `bench`)
+    python benchmarks/search.py --chunks 1000000 --http --folder FOLDER --queries 200
 
-Builds a collection of real texts and grown vectors (kept in `--folder` for the next run), then asks real questions by
-keyword, dense and hybrid search, without a filter and with filters that let some percent of the documents through.
-Prints latencies, how many of the true ten nearest the dense leg returns, opening times, memory and sizes on disk.
+Real texts and vectors grown from real ones are taken in once and kept in `--folder`. Real questions are asked with
+their vectors given, so that no figure holds the embedding of the query. Every engine runs in a process of its own, one
+after the other, and is asked the same. `recall@10` compares the dense leg with exact search by brute force; `exact` is
+the share of the questions whose ten are the true ten in their order. A filter below 1 % names documents, others compare
+a field. Over HTTP the clients run on the same cores as the server.
 """
 
 import argparse
-import gc
 import shutil
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Literal, TypeVar
 
-import numpy as np
-from grown_collection import FIELD, GrownQueries, fill
-from numpy.typing import NDArray
+from grown_collection import questions
+from memory_bandwidth import bandwidth
+from search_engines import COLLECTION, selection
+from search_load import COLUMNS
+from search_measure import Figures, Workload, build, in_own_process, measure, sizes, truth
+from search_rivals import ENGINES, missing_rivals
+from search_served import copied, searches, searches_beside_ingest, served, warm
 
-from app.bootstrap import build_services
-from app.filters import Condition, Filter, Operator
-from app.indexes.opening import OpenCollection
-from app.indexes.pool import OpenCollections
-from app.retrieval.plan import SearchPlan
-from app.retrieval.planning import build_plan
-from app.retrieval.run import Models
-from app.retrieval.search import search
-from app.settings import load_settings
-from app.stores.port import Scope
-
-MODES: tuple[Literal["keyword", "dense", "hybrid"], ...] = ("keyword", "dense", "hybrid")
-SETTINGS = load_settings({})
-Result = TypeVar("Result")
+DIMENSIONS = 384
+PLACES = {
+    "store": f"collections/{COLLECTION}/collection.db*",
+    "keyword index": f"collections/{COLLECTION}/index/keyword/**/*",
+    "dense index": f"collections/{COLLECTION}/index/dense*",
+}
 
 
 def main() -> None:
+    options = parsed()
+    documents = -(-options.chunks // options.chunks_per_document)
+    selections = (None, *(selection(percent, documents) for percent in options.filter))
+    workload = Workload(
+        options.chunks,
+        options.chunks_per_document,
+        options.queries,
+        options.top_k,
+        selections,
+        tuple(options.clients),
+    )
+    folder = options.folder or Path(tempfile.gettempdir()) / "footnote-benchmark"
+    footnote = data_folder(folder, workload, "footnote")
+    print(f"{options.chunks} chunks in {documents} documents, {options.queries} questions, top_k {options.top_k}")
+    nearest = in_own_process(truth, workload)
+    for name in ("footnote", *options.rivals):
+        data = data_folder(folder, workload, name)
+        if options.fresh:
+            shutil.rmtree(data, ignore_errors=True)
+        built = in_own_process(build, name, data, workload)
+        figures = in_own_process(measure, name, data, workload, nearest)
+        print(f"\n{figures.name}: {figures.how}")
+        if built is not None:
+            print(f"built in {built.seconds:.1f} s, peak memory {built.peak_megabytes:.0f} MB")
+        report_place(figures, data)
+        report(figures, workload)
+    report_limit(options.chunks, sizes(footnote, PLACES)["dense index"])
+    if options.http:
+        report_http(footnote, workload, options.http_clients)
+    if options.ingest:
+        report_ingest(footnote, workload, options)
+
+
+def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--chunks", type=int, default=100_000)
     parser.add_argument("--chunks-per-document", type=int, default=10)
     parser.add_argument("--queries", type=int, default=300)
-    parser.add_argument("--filter", type=float, nargs="*", default=[1, 50], metavar="PERCENT")
     parser.add_argument("--top-k", type=int, default=10)
+    parser.add_argument("--filter", type=float, nargs="*", default=[50, 1, 0.01], metavar="PERCENT")
+    parser.add_argument("--clients", type=int, nargs="*", default=[1, 2, 8, 32], help="in process")
+    parser.add_argument("--rivals", nargs="*", default=[], choices=[name for name in ENGINES if name != "footnote"])
+    parser.add_argument("--http", action="store_true", help="also ask the real server")
+    parser.add_argument("--http-clients", type=int, nargs="*", default=[1, 2, 8, 32])
+    parser.add_argument("--ingest", nargs="*", default=[], choices=["grown", "model"], help="vectors of what comes in")
+    parser.add_argument("--ingest-seconds", type=float, default=30)
     parser.add_argument("--folder", type=Path, help="where collections are kept between runs")
-    parser.add_argument("--fresh", action="store_true", help="build the collection anew")
+    parser.add_argument("--fresh", action="store_true", help="take everything in anew")
     options = parser.parse_args()
-    folder = options.folder or Path(tempfile.gettempdir()) / "footnote-benchmark"
-    data = folder / f"{options.chunks}x{options.chunks_per_document}"
-    if options.fresh:
-        shutil.rmtree(data, ignore_errors=True)
-    build(data, options.chunks, options.chunks_per_document)
-    queries = GrownQueries(options.queries)
-    gc.collect()
-    before, started = resident_megabytes(), time.perf_counter()
-    pool = open_pool(data)
-    with pool.get("c") as opened:
-        search(opened, Models(queries), "c", plan_of(queries.texts[0], "hybrid", options.top_k, None))
-        seconds = time.perf_counter() - started
-        documents = opened.store.stats().documents["ready"]
-        print(f"{options.chunks} chunks in {documents} documents, {options.queries} questions\n")
-        report_place(data, seconds, resident_megabytes() - before)
-        vectors = Nearest(opened)
-        print("filter    mode       p50 ms   p95 ms   p99 ms   recall@10   median of stages, ms")
-        for percent in (None, *options.filter):
-            for mode in MODES:
-                report(opened, queries, vectors, mode, percent, options.top_k)
-    pool.close()
+    if options.rivals and (missing := missing_rivals(options.rivals)):
+        parser.error(f"{', '.join(missing)} not installed; the rivals need `pip install 'footnote[bench]'`")
+    return options
 
 
-def build(data: Path, chunks: int, chunks_per_document: int) -> None:
-    """Make the collection unless an earlier run has, under another name until it is whole."""
-    if data.exists():
-        return
-    making = data.with_name(f"{data.name}.making")
-    shutil.rmtree(making, ignore_errors=True)
-    pool = open_pool(making)
-    pool.create("c")
-    with pool.get("c") as opened:
-        _, writing = timed(lambda: fill(opened, chunks, chunks_per_document))
-        _, indexing = timed(opened.catch_up)
-        _, rebuilding = timed(opened.rebuild)
-    pool.close()
-    making.rename(data)
-    print(f"built: store {writing:.1f} s, indexes {indexing:.1f} s, and once more {rebuilding:.1f} s")
+def data_folder(folder: Path, workload: Workload, name: str) -> Path:
+    """Return where an engine's data is kept."""
+    size = f"{workload.chunks}x{workload.chunks_per_document}"
+    return folder / (size if name == "footnote" else f"{size}-{name}")
 
 
-def open_pool(data: Path) -> OpenCollections:
-    """Open collections as the service does."""
-    return build_services(load_settings({"FOOTNOTE_DATA": str(data)})).opened
+def report_place(figures: Figures, data: Path) -> None:
+    """Print what the open engine takes."""
+    print(f"open {figures.open_seconds * 1000:.0f} ms, with the first search {figures.first_seconds * 1000:.0f} ms")
+    print(
+        f"memory {figures.resident_megabytes:.0f} MB resident after all, {figures.peak_megabytes:.0f} MB peak, "
+        f"{figures.start_megabytes:.0f} MB before it was opened"
+    )
+    places = {"whole folder": "**/*"} | (PLACES if figures.name == "Footnote" else {})
+    print("on disk " + ", ".join(f"{name} {size:.1f} MB" for name, size in sizes(data, places).items()))
 
 
-def plan_of(query: str, mode: Literal["keyword", "dense", "hybrid"], top_k: int, percent: float | None) -> SearchPlan:
-    wanted: Filter | None = None if percent is None else Condition(FIELD, Operator.LT, percent)
-    return build_plan(query, SETTINGS, mode=mode, top_k=top_k, search_filter=wanted)
+def report(figures: Figures, workload: Workload) -> None:
+    """Print the latencies of one client by filter and mode, and those of more clients."""
+    print(f"{'filter':8} {'mode':8} {COLUMNS} {'recall@10':>10} {'exact':>6}")
+    for (mode, place), latencies in figures.latencies.items():
+        chosen = workload.selections[place]
+        recall = f" {figures.recall[place]:10.4f} {figures.exact[place]:6.3f}" if mode == "dense" else ""
+        print(f"{chosen.name if chosen else 'none':8} {mode:8} {latencies}{recall}")
+    print(f"{'clients':8} {'mode':8} {COLUMNS}")
+    first = next(iter(figures.latencies))[0]
+    for clients, latencies in figures.by_clients.items():
+        print(f"{clients:<8} {first:8} {latencies}")
 
 
-class Nearest:
-    """Every vector of the store, to find the true nearest by brute force."""
-
-    def __init__(self, opened: OpenCollection) -> None:
-        chunks, after = [], -1
-        while batch := opened.store.all_chunks(after, 10_000):
-            chunks += [(chunk.chunk_key, chunk.document_key, chunk.vector) for chunk in batch]
-            after = batch[-1].chunk_key
-        self.keys = np.array([key for key, _, _ in chunks])
-        self.documents = np.array([document for _, document, _ in chunks])
-        self.vectors = np.stack([vector for _, _, vector in chunks])
-
-    def ten(self, query: NDArray[np.float32], scope: Scope) -> set[str]:
-        """Return the ids of the ten nearest chunks in scope."""
-        scores = self.vectors @ query
-        if scope.document_keys is not None:
-            scores[~np.isin(self.documents, scope.document_keys)] = -np.inf
-        return {f"c{key}" for key in self.keys[np.argsort(-scores)[:10]]}
+def report_limit(chunks: int, index_megabytes: float) -> None:
+    """Print how long reading what a scan of the vectors must read takes at least."""
+    speeds = [in_own_process(bandwidth, cores) for cores in (1, 2)]
+    print(f"\nmemory is read at {speeds[0] / 1e9:.1f} GB/s by one core, {speeds[1] / 1e9:.1f} GB/s by two: at least")
+    amounts = {
+        "float32 vectors, exact": chunks * DIMENSIONS * 4 / 1e6,
+        "8-bit vectors": chunks * DIMENSIONS / 1e6,
+        "the dense index's files": index_megabytes,
+    }
+    for name, megabytes in amounts.items():
+        one, two = (megabytes * 1e9 / speed for speed in speeds)
+        print(f"{name:24} {megabytes:9.1f} MB {one:8.2f} ms {two:8.2f} ms")
 
 
-def report(
-    opened: OpenCollection,
-    queries: GrownQueries,
-    nearest: Nearest,
-    mode: Literal["keyword", "dense", "hybrid"],
-    percent: float | None,
-    top_k: int,
-) -> None:
-    """Print one line of the table."""
-    seconds: list[float] = []
-    stages: dict[str, list[float]] = {}
-    found: list[set[str]] = []
-    for text in queries.texts:
-        plan = plan_of(text, mode, top_k, percent)
-        result, taken = timed(lambda plan=plan: search(opened, Models(queries), "c", plan))
-        seconds.append(taken)
-        found.append({passage.chunk_id for passage in result.passages[:10]})
-        for name, milliseconds in result.timings_ms.items():
-            stages.setdefault(name, []).append(milliseconds)
-    recall = "        "
-    if mode == "dense":
-        scope = opened.store.scope(plan.filter, None)
-        shares = [
-            len(hits & (true := nearest.ten(queries.embed_queries([text])[0], scope))) / len(true)
-            for text, hits in zip(queries.texts, found, strict=True)
-        ]
-        recall = f"{np.mean(shares):8.4f}"
-    p50, p95, p99 = np.percentile(np.array(seconds) * 1000, [50, 95, 99])
-    of_stages = "  ".join(f"{name} {np.median(values):.2f}" for name, values in stages.items() if name != "total")
-    name = "none" if percent is None else f"{percent:g} %"
-    print(f"{name:8}  {mode:8} {p50:8.2f} {p95:8.2f} {p99:8.2f}   {recall}    {of_stages}")
+def report_http(data: Path, workload: Workload, clients: list[int]) -> None:
+    """Print the latencies of hybrid searches over HTTP."""
+    texts = questions(workload.queries)
+    with served(data, workload.queries, "grown") as server:
+        print(f"\nover HTTP, one server process, ready after {server.start_seconds:.1f} s")
+        warm(server, texts)
+        print(f"{'clients':8} {'mode':8} {COLUMNS}")
+        for number in clients:
+            requests = max(len(texts), 50 * number)
+            print(f"{number:<8} {'hybrid':8} {searches(server, texts, number, workload.top_k, requests)}")
+        print(f"memory {server.resident_megabytes():.0f} MB resident, all processes of the server")
 
 
-def report_place(data: Path, seconds: float, megabytes: float) -> None:
-    """Print what the open collection takes."""
-    collection = data / "collections" / "c"
-    print(f"opening and first search   {seconds * 1000:8.0f} ms")
-    print(f"resident memory, added     {megabytes:8.0f} MB")
-    for name in ("collection.db", "index/keyword/*", "index/dense*.npz"):
-        files = list(collection.glob(name))
-        print(f"{name:26} {sum(file.stat().st_size for file in files) / 1e6:8.1f} MB")
-    print()
-
-
-def resident_megabytes() -> float:
-    """Return this process's resident memory (Linux)."""
-    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1000
-
-
-def timed(work: Callable[[], Result]) -> tuple[Result, float]:
-    """Return what the work returns and the seconds it took."""
-    started = time.perf_counter()
-    result = work()
-    return result, time.perf_counter() - started
+def report_ingest(footnote: Path, workload: Workload, options: argparse.Namespace) -> None:
+    """Print what the most clients get while documents come in, in a copy of the collection."""
+    texts = questions(workload.queries)
+    clients = max(options.http_clients)
+    for passages in options.ingest:
+        copy = copied(footnote)
+        try:
+            with served(copy, workload.queries, passages) as server:
+                warm(server, texts)
+                beside = searches_beside_ingest(server, texts, clients, workload.top_k, options.ingest_seconds)
+                vectors = "given" if passages == "grown" else "made by the embedded model, in another process"
+                print(f"\nbeside documents coming in, their vectors {vectors}: {beside.chunks_per_second:.0f} chunks/s")
+                print(f"{clients:<8} {'hybrid':8} {beside.searches}")
+                print(f"memory {server.resident_megabytes():.0f} MB resident, all processes of the server")
+        finally:
+            shutil.rmtree(copy, ignore_errors=True)
 
 
 if __name__ == "__main__":
