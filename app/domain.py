@@ -2,7 +2,7 @@
 
 import hashlib
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -135,8 +135,44 @@ class LegScore:
 
 
 @dataclass(frozen=True, slots=True)
+class PassageContext:
+    """What stands around a passage: `text` is `[start, end)` of its document.
+
+    Where a passage before has it already, `same_as` is the rank of that one and `text` is `None`. `truncated` tells
+    that more was asked for than is given.
+    """
+
+    start: int
+    end: int
+    text: str | None
+    same_as: int | None = None
+    truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMember:
+    """A further hit of a document that is given once."""
+
+    chunk_id: str
+    start: int
+    end: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A place in a document's text, `[start, end)` in code points."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class Passage:
-    """A chunk that a search found, with the scores that put it there."""
+    """A chunk that a search found, with the scores that put it there.
+
+    One that took in neighbours names them in `merged`; its text is theirs too, as it stands in the document.
+    """
 
     rank: int
     chunk_id: str
@@ -154,6 +190,11 @@ class Passage:
     legs: Mapping[str, LegScore]
     fused: float | None
     metadata: Metadata
+    rerank: float | None = None
+    context: PassageContext | None = None
+    highlights: tuple[Span, ...] | None = None
+    merged: tuple[str, ...] = ()
+    group: tuple[GroupMember, ...] | None = None
 
     @property
     def found_by(self) -> tuple[str, ...]:
@@ -228,6 +269,8 @@ class Extraction:
     attachments: tuple[Attachment, ...] = ()
     boundaries: tuple[int, ...] = ()
     """Where the version before was cut and the text has not changed since; see `ingestion/alignment.py`."""
+    tell: Callable[[Notice], None] | None = field(default=None, repr=False, compare=False)
+    """Who hears what a chunker has to say of the document, while it is cut."""
 
     def report(self) -> dict[str, Any]:
         """Return the extraction report that is stored and answered."""

@@ -1,15 +1,24 @@
 """Turn a request's search options, the collection's defaults and the key's filter into one plan, and run it."""
 
+from collections.abc import Iterable
+from typing import TypeVar
+
 from app.api.dependencies import Access
 from app.api.replies import current_request_id, notices, rounded
 from app.api.schemas.search import (
+    ContextReply,
+    FacetValueReply,
+    GroupMemberReply,
     LegScoreReply,
     PassageReply,
     QueryReply,
     ScoresReply,
     SearchReply,
+    SpanReply,
+    TraceStageReply,
 )
 from app.api.schemas.search_options import SearchOptions
+from app.api.schemas.strict import Reply
 from app.domain import Passage
 from app.filters import Filter
 from app.retrieval.options import plan_search
@@ -18,6 +27,8 @@ from app.retrieval.present import search_present
 from app.retrieval.search import SearchResult
 from app.settings import Settings
 from app.stores.filters import parse_filter
+
+Member = TypeVar("Member", bound=Reply)
 
 
 def search_plan(
@@ -58,9 +69,16 @@ def search_reply(result: SearchResult, query: str) -> SearchReply:
     return SearchReply(
         data=[_passage_reply(passage) for passage in result.passages],
         query=QueryReply(original=query, used=list(result.queries_used), mode=result.mode),
+        has_more=result.next_cursor is not None,
+        next_cursor=result.next_cursor,
+        facets={
+            field: [FacetValueReply(value=value, count=count) for value, count in counts]
+            for field, counts in result.facets.items()
+        },
         degraded=list(result.degraded),
         warnings=notices(result.warnings),
         timings_ms=rounded(result.timings_ms),
+        trace=None if result.trace is None else [TraceStageReply.model_validate(stage) for stage in result.trace],
         request_id=current_request_id(),
     )
 
@@ -82,6 +100,14 @@ def _passage_reply(passage: Passage) -> PassageReply:
         score=passage.score,
         score_type=passage.score_type,
         found_by=list(passage.found_by),
-        scores=ScoresReply(**legs, fused=passage.fused),
+        scores=ScoresReply(**legs, fused=passage.fused, rerank=passage.rerank),
+        context=None if passage.context is None else ContextReply.model_validate(passage.context),
+        highlights=_replies(SpanReply, passage.highlights),
+        merged=list(passage.merged),
+        group=_replies(GroupMemberReply, passage.group),
         metadata=dict(passage.metadata),
     )
+
+
+def _replies(kind: type[Member], found: Iterable[object] | None) -> list[Member] | None:
+    return None if found is None else [kind.model_validate(each) for each in found]

@@ -2,14 +2,11 @@
 
 import contextvars
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
-import numpy as np
-
-from app.domain import LegScore
 from app.errors import EmbeddingUnavailable, FootnoteError, Unavailable, UpstreamRejected
 from app.indexes.port import Candidates
 from app.retrieval.dense import NOTHING, Vectors, find_by_vector, query_vectors
@@ -38,18 +35,6 @@ class Legs:
 
     lists: tuple[LegList, ...]
     term_weights: Mapping[str, float]
-
-    def scores(self, keys: Sequence[int]) -> dict[str, dict[int, LegScore]]:
-        """Return by leg what it says of these chunks, by its best rank of each in any of its lists."""
-        wanted = np.array(keys, np.int64)
-        found: dict[str, dict[int, LegScore]] = {}
-        for each in self.lists:
-            by_key = found.setdefault(each.leg, {})
-            for place in np.flatnonzero(np.isin(each.candidates.keys, wanted)).tolist():
-                key = int(each.candidates.keys[place])
-                if key not in by_key or place + 1 < by_key[key].rank:
-                    by_key[key] = LegScore(float(each.candidates.scores[place]), place + 1)
-        return found
 
 
 def fetch_legs(run: SearchRun, queries: SearchQueries) -> Legs:

@@ -1,59 +1,52 @@
-"""Read the chunks that a search gives, with every score that put them there."""
+"""Make passages of hits: their text, every score that put them there, and what was asked for around them."""
 
-from app.domain import Passage
-from app.retrieval.legs import Legs
-from app.retrieval.ranking import Ranking
+from collections.abc import Sequence
+
+from app.domain import GroupMember, Passage
+from app.retrieval.arrange import Hit
+from app.retrieval.expansion import expand
 from app.retrieval.run import SearchRun
-from app.stores.port import FoundChunk
-
-_OF_ONE_LEG = ("dense", "bm25")
-
-
-def first_chunks(run: SearchRun, ranking: Ranking) -> list[FoundChunk]:
-    """Return the first `top_k` chunks of the ranking that still exist."""
-    found: list[FoundChunk] = []
-    keys = ranking.keys()
-    position = 0
-    # A chunk that was deleted after its leg found it gives its place to the next one.
-    while len(found) < run.plan.top_k and position < len(keys):
-        batch = keys[position : position + run.plan.top_k - len(found)]
-        position += len(batch)
-        found += run.read(batch)
-    return found
+from app.retrieval.scored import Scored
 
 
 def make_passages(
-    found: list[FoundChunk], collection_name: str, ranking: Ranking, fused: Ranking, legs: Legs
+    run: SearchRun, collection_name: str, hits: Sequence[Hit], scored: Scored, first_rank: int
 ) -> tuple[Passage, ...]:
-    """Return the chunks as they are answered; `fused` is the ranking before any step changed its order."""
-    keys = [chunk.chunk_key for chunk in found]
-    scores = _scores_of(keys, ranking)
-    fused_scores = {} if fused.score_type in _OF_ONE_LEG else _scores_of(keys, fused)
-    by_leg = legs.scores(keys)
+    """Return the hits as they are answered, ranked from `first_rank`."""
+    places = scored.place_of()
+    contexts = expand(run, hits, first_rank)
     return tuple(
         Passage(
             rank=rank,
-            chunk_id=chunk.chunk_id,
-            document_id=chunk.document_id,
+            chunk_id=hit.chunk.chunk_id,
+            document_id=hit.chunk.document_id,
             collection=collection_name,
-            title=chunk.title,
-            text=chunk.text,
-            start=chunk.start,
-            end=chunk.end,
-            page_start=chunk.page_start,
-            page_end=chunk.page_end,
-            heading_path=chunk.heading_path,
-            score=scores[chunk.chunk_key],
-            score_type=ranking.score_type,
-            legs={leg: by_key[chunk.chunk_key] for leg, by_key in by_leg.items() if chunk.chunk_key in by_key},
-            fused=fused_scores.get(chunk.chunk_key),
-            metadata=chunk.metadata,
+            title=hit.chunk.title,
+            text=_text(run, hit),
+            start=hit.start,
+            end=hit.end,
+            page_start=hit.pages()[0],
+            page_end=hit.pages()[1],
+            heading_path=hit.chunk.heading_path,
+            score=hit.score,
+            score_type=scored.ranking.score_type,
+            legs=scored.leg_scores(places[hit.chunk.chunk_key]),
+            fused=scored.fused_score(places[hit.chunk.chunk_key]),
+            metadata=hit.chunk.metadata,
+            rerank=scored.rerank_score(places[hit.chunk.chunk_key]),
+            context=context,
+            merged=tuple(chunk.chunk_id for chunk in hit.merged),
+            group=_group(run, hit),
         )
-        for rank, chunk in enumerate(found, start=1)
+        for rank, (hit, context) in enumerate(zip(hits, contexts, strict=True), first_rank)
     )
 
 
-def _scores_of(keys: list[int], ranking: Ranking) -> dict[int, float]:
-    wanted = set(keys)
-    pairs = zip(ranking.keys(), ranking.candidates.scores.tolist(), strict=True)
-    return {key: score for key, score in pairs if key in wanted}
+def _text(run: SearchRun, hit: Hit) -> str:
+    return run.store.text(hit.chunk.document_id, hit.start, hit.end) if hit.merged else hit.chunk.text
+
+
+def _group(run: SearchRun, hit: Hit) -> tuple[GroupMember, ...] | None:
+    if run.plan.group_by is None:
+        return None
+    return tuple(GroupMember(chunk.chunk_id, chunk.start, chunk.end, score) for chunk, score in hit.grouped)

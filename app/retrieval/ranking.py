@@ -14,7 +14,7 @@ class Ranking:
     candidates: Candidates
     score_type: str
 
-    def keys(self) -> list[int]:
+    def key_list(self) -> list[int]:
         """Return the chunk keys, best first."""
         keys: list[int] = self.candidates.keys.tolist()
         return keys

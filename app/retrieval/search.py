@@ -5,14 +5,19 @@ from dataclasses import dataclass, field
 
 from app.domain import Notice, Passage
 from app.indexes.opening import OpenCollection
+from app.retrieval.arrange import arrange
+from app.retrieval.cursor import decode_cursor, encode_cursor, only_visible
 from app.retrieval.diversity import diversify
+from app.retrieval.explained import ExplainedStage, explained
+from app.retrieval.facets import Facets, count_facets
 from app.retrieval.fuse import fuse
 from app.retrieval.legs import Legs, fetch_legs
-from app.retrieval.passages import first_chunks, make_passages
+from app.retrieval.passages import make_passages
 from app.retrieval.plan import SearchPlan
-from app.retrieval.query_transforms import transform_queries
+from app.retrieval.query_transforms import SearchQueries, transform_queries
 from app.retrieval.reranking import rerank
 from app.retrieval.run import Models, SearchRun
+from app.retrieval.scored import Scored, with_scores
 from app.retrieval.trace import Trace
 from app.telemetry import StageTimer, counters
 
@@ -22,7 +27,7 @@ class SearchResult:
     """What a search found. `degraded` names the legs and steps that did not answer.
 
     `term_weights` holds each distinct term of the query with its inverse document frequency in the collection;
-    it is empty where the keyword leg did not run.
+    it is empty where the keyword leg did not run. `trace` is there for a plan that asks to `explain`.
     """
 
     passages: tuple[Passage, ...]
@@ -32,37 +37,67 @@ class SearchResult:
     warnings: tuple[Notice, ...] = ()
     timings_ms: Mapping[str, float] = field(default_factory=dict)
     term_weights: Mapping[str, float] = field(default_factory=dict)
+    facets: Facets = field(default_factory=dict)
+    next_cursor: str | None = None
+    trace: tuple[ExplainedStage, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Every hit in its order, and how many of them were given on pages before."""
+
+    scored: Scored
+    offset: int
+    queries: SearchQueries
+    term_weights: Mapping[str, float]
 
 
 def search(opened: OpenCollection, models: Models, collection_name: str, plan: SearchPlan) -> SearchResult:
     """Return the passages that answer the plan's query, best first; keywords alone need no model.
 
     What does not answer is named in `degraded` while something else does. Raises `EmbeddingModelMismatch` for a
-    collection of another embedding space, and the legs' own error (502, 503) where none answers.
+    collection of another embedding space, the legs' own error (502, 503) where none answers, and `InvalidCursor`.
     """
     counters.add("searches")
     timer = StageTimer()
     opened.fresh(frozenset(plan.fields))
     scope = opened.store.scope(plan.filter, plan.document_ids)
     run = SearchRun(opened, models, plan, scope, timer, Trace(plan.explain), list(scope.warnings))
-    queries = transform_queries(run)
-    legs = fetch_legs(run, queries)
-    with timer.stage("fuse"):
-        fused = fuse(plan, legs)
-    ranking = rerank(run, fused, legs)
-    ranking = diversify(run, ranking)
+    found = _find(run) if plan.cursor is None else _continue(run)
     with timer.stage("hydrate"):
-        passages = make_passages(first_chunks(run, ranking), collection_name, ranking, fused, legs)
-    _warn_of_no_terms(run, legs)
+        hits, following = arrange(run, found.scored.ranking, found.offset)
+        passages = make_passages(run, collection_name, hits, found.scored, found.offset + 1)
     return SearchResult(
         passages=passages,
-        queries_used=queries.texts,
+        queries_used=found.queries.texts,
         mode=plan.mode,
         degraded=tuple(run.degraded),
+        facets=count_facets(run, found.scored.ranking),
         warnings=tuple(run.warnings),
         timings_ms=timer.milliseconds(),
-        term_weights=legs.term_weights,
+        term_weights=found.term_weights,
+        next_cursor=None if following is None else encode_cursor(plan, found.scored, following),
+        trace=explained(run) if plan.explain else None,
     )
+
+
+def _find(run: SearchRun) -> _Found:
+    queries = transform_queries(run)
+    legs = fetch_legs(run, queries)
+    with run.timer.stage("fuse"):
+        fused = fuse(run.plan, legs)
+        run.trace.add("fuse", fused.candidates, method=fused.score_type)
+    ranking = rerank(run, fused, legs)
+    ranking = diversify(run, ranking)
+    _warn_of_no_terms(run, legs)
+    return _Found(with_scores(ranking, fused, legs), 0, queries, legs.term_weights)
+
+
+def _continue(run: SearchRun) -> _Found:
+    """Return the ranking that the first page made: nothing is searched again."""
+    scored, offset = decode_cursor(run.plan)
+    queries = SearchQueries((run.plan.query, *run.plan.queries))
+    return _Found(only_visible(run, scored), offset, queries, {})
 
 
 def _warn_of_no_terms(run: SearchRun, legs: Legs) -> None:

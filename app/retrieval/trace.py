@@ -35,3 +35,7 @@ class Trace:
         if hits is not None:
             named = tuple(zip(hits.keys[:MOST_HITS].tolist(), hits.scores[:MOST_HITS].tolist(), strict=True))
         self.stages.append(Stage(name, facts, named, None if hits is None else len(hits.keys)))
+
+    def keys(self) -> list[int]:
+        """Return the keys of every chunk that a stage names."""
+        return list(dict.fromkeys(key for stage in self.stages for key, _ in stage.hits or ()))

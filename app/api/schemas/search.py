@@ -50,6 +50,33 @@ class ScoresReply(Reply):
     dense: LegScoreReply | None = None
     keyword: LegScoreReply | None = None
     fused: float | None = None
+    rerank: float | None = None
+
+
+class ContextReply(Reply):
+    """What stands around a passage; `text` is null where the passage of the rank `same_as` gives it."""
+
+    start: int
+    end: int
+    text: str | None
+    same_as: int | None = None
+    truncated: bool = Field(False, description="More was asked for than `max_characters` let through")
+
+
+class GroupMemberReply(Reply):
+    """A further hit of the same document."""
+
+    chunk_id: str
+    start: int
+    end: int
+    score: float
+
+
+class SpanReply(Reply):
+    """A place in the document's text, `[start, end)` in code points."""
+
+    start: int
+    end: int
 
 
 class PassageReply(Reply):
@@ -67,10 +94,38 @@ class PassageReply(Reply):
     page_end: int | None
     heading_path: list[str]
     score: float = Field(description="The score that ordered the list")
-    score_type: str = Field(description="Which score that is: `rrf`, `weighted`, `dense` or `bm25`")
+    score_type: str = Field(description="One of `rrf`, `weighted`, `relative`, `dense`, `bm25`, `rerank`")
     found_by: list[str]
     scores: ScoresReply
+    context: ContextReply | None = Field(None, description="With `expand`")
+    highlights: list[SpanReply] | None = Field(None, description="With `highlight`: places of the query's words")
+    merged: list[str] = Field([], description="Chunks that `diversity.merge` took in")
+    group: list[GroupMemberReply] | None = Field(None, description="With `group_by`: further hits of the document")
     metadata: dict[str, Any]
+
+
+class FacetValueReply(Reply):
+    """A value of a metadata field, and how many of the documents found have it."""
+
+    value: Any
+    count: int
+
+
+class TraceHitReply(Reply):
+    """A chunk of a stage's list; null ids are those of one that is deleted by now."""
+
+    chunk_id: str | None
+    document_id: str | None
+    score: float
+
+
+class TraceStageReply(Reply):
+    """What one stage of the search decided, and the first hits of the list that it gave."""
+
+    stage: str
+    facts: dict[str, Any]
+    hits: list[TraceHitReply] | None
+    count: int | None = Field(description="Length of the whole list")
 
 
 class QueryReply(Reply):
@@ -88,7 +143,13 @@ class SearchReply(Reply):
 
     data: list[PassageReply]
     query: QueryReply
-    degraded: list[str] = Field(description="Legs that did not answer")
+    has_more: bool
+    next_cursor: str | None = Field(description="Send it as `cursor` with the same body for the next page")
+    facets: dict[str, list[FacetValueReply]] = Field(
+        {}, description="With `facets`: values by field, over the documents of every hit and not of this page alone"
+    )
+    degraded: list[str] = Field(description="Legs and steps that did not answer")
     warnings: list[NoticeReply]
     timings_ms: dict[str, float]
+    trace: list[TraceStageReply] | None = Field(None, description="With `explain`")
     request_id: str

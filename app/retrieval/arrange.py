@@ -1,0 +1,108 @@
+"""From a ranking to hits as they are given: at most so many of one document, neighbours merged, documents grouped."""
+
+from dataclasses import dataclass, field
+
+from app.retrieval.plan import SearchPlan
+from app.retrieval.ranking import Ranking
+from app.retrieval.run import SearchRun
+from app.stores.port import FoundChunk
+
+MOST_MERGED_CHARACTERS = 6000
+"""The longest passage that merging makes; a document found chunk by chunk would be one passage otherwise."""
+
+MOST_GROUPED = 100
+"""Further hits of a document that its group names."""
+
+
+@dataclass(slots=True)
+class Hit:
+    """One hit: the chunk that ranked best, the place in its text, and what else of the document it stands for."""
+
+    chunk: FoundChunk
+    score: float
+    start: int
+    end: int
+    merged: list[FoundChunk] = field(default_factory=list)
+    grouped: list[tuple[FoundChunk, float]] = field(default_factory=list)
+
+    def takes_in(self, chunk: FoundChunk) -> bool:
+        """Return whether the chunk overlaps or touches the hit, but for white space, within the longest merge."""
+        if chunk.document_id != self.chunk.document_id or chunk.kind != self.chunk.kind:
+            return False
+        near = chunk.start <= self.end + _GAP and self.start <= chunk.end + _GAP
+        return near and max(self.end, chunk.end) - min(self.start, chunk.start) <= MOST_MERGED_CHARACTERS
+
+    def pages(self) -> tuple[int | None, int | None]:
+        """Return the first and the last page of the place, `None` in a text without pages."""
+        chunks = (self.chunk, *self.merged)
+        starts = [chunk.page_start for chunk in chunks if chunk.page_start is not None]
+        ends = [chunk.page_end for chunk in chunks if chunk.page_end is not None]
+        return min(starts, default=None), max(ends, default=None)
+
+
+_GAP = 2
+"""Characters between two neighbours that touch: the blank line at which they were cut."""
+
+
+def arrange(run: SearchRun, ranking: Ranking, offset: int) -> tuple[list[Hit], int | None]:
+    """Return the `top_k` hits after `offset`, and the offset of the next page, `None` after the last.
+
+    Chunks that are gone by now give their place to the next. Without an option that looks at the documents an offset
+    counts chunks of the ranking, and only as many are read as are wanted.
+    """
+    if not _looks_at_documents(run.plan):
+        return _first(run, ranking, offset)
+    hits = _of_documents(run, ranking)
+    following = offset + run.plan.top_k
+    return hits[offset:following], following if following < len(hits) else None
+
+
+def _of_documents(run: SearchRun, ranking: Ranking) -> list[Hit]:
+    plan = run.plan
+    hits: list[Hit] = []
+    by_document: dict[str, list[Hit]] = {}
+    scores = dict(zip(ranking.key_list(), ranking.candidates.scores.tolist(), strict=True))
+    left_out = 0
+    for chunk in run.read(ranking.key_list()):
+        siblings = by_document.setdefault(chunk.document_id, [])
+        if not _joins(plan, chunk, scores[chunk.chunk_key], siblings):
+            if plan.max_per_document is not None and len(siblings) >= plan.max_per_document:
+                left_out += 1
+                continue
+            hits.append(Hit(chunk, scores[chunk.chunk_key], chunk.start, chunk.end))
+            siblings.append(hits[-1])
+    run.trace.add("arrange", given=len(hits), left_out_of_full_documents=left_out)
+    return hits
+
+
+def _looks_at_documents(plan: SearchPlan) -> bool:
+    merges = plan.diversity is not None and plan.diversity.merge
+    return merges or plan.max_per_document is not None or plan.group_by is not None
+
+
+def _first(run: SearchRun, ranking: Ranking, offset: int) -> tuple[list[Hit], int | None]:
+    scores = dict(zip(ranking.key_list(), ranking.candidates.scores.tolist(), strict=True))
+    found: list[FoundChunk] = []
+    keys = ranking.key_list()
+    position = offset
+    wanted = run.plan.top_k
+    while len(found) < wanted and position < len(keys):
+        batch = keys[position : position + wanted - len(found)]
+        position += len(batch)
+        found += run.read(batch)
+    hits = [Hit(chunk, scores[chunk.chunk_key], chunk.start, chunk.end) for chunk in found]
+    return hits, position if position < len(keys) else None
+
+
+def _joins(plan: SearchPlan, chunk: FoundChunk, score: float, siblings: list[Hit]) -> bool:
+    """Let a hit of the same document that came before take the chunk in, if one does."""
+    if plan.diversity is not None and plan.diversity.merge:
+        for hit in siblings:
+            if hit.takes_in(chunk):
+                hit.start, hit.end = min(hit.start, chunk.start), max(hit.end, chunk.end)
+                hit.merged.append(chunk)
+                return True
+    if plan.group_by == "document" and siblings:
+        siblings[0].grouped.append((chunk, score))
+        return True
+    return False

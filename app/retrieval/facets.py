@@ -1,0 +1,42 @@
+"""Count the values of metadata fields over the documents that a search found."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeAlias
+
+from app.filters import Condition, Operator
+from app.retrieval.ranking import Ranking
+from app.retrieval.run import SearchRun
+
+MOST_VALUES = 100
+"""Values of one field that are told, those with the most documents."""
+
+Facets: TypeAlias = Mapping[str, tuple[tuple[Any, int], ...]]
+"""By field its values, each with the number of documents that have it, the most first."""
+
+
+def count_facets(run: SearchRun, ranking: Ranking) -> Facets:
+    """Return the counts over the documents of every hit of the ranking, not only of those on this page.
+
+    Each element of a list counts for its document. A field that no document of the collection has is a warning.
+    """
+    if not run.plan.facets:
+        return {}
+    with run.timer.stage("facets"):
+        metadata = {chunk.document_id: chunk.metadata for chunk in run.read(ranking.key_list())}
+        return {field: _counted(run, field, metadata.values()) for field in run.plan.facets}
+
+
+def _counted(run: SearchRun, field: str, documents: Any) -> tuple[tuple[Any, int], ...]:
+    # A value's JSON is its key: lists cannot be hashed, and `1` is not `true`.
+    counts = Counter(key for metadata in documents for key in set(_values(metadata.get(field))))
+    if not counts:
+        run.warnings += run.store.scope(Condition(field, Operator.EXISTS, value=True), None).warnings
+    return tuple((json.loads(key), count) for key, count in counts.most_common(MOST_VALUES))
+
+
+def _values(value: Any) -> Iterator[str]:
+    for each in value if isinstance(value, list) else [value]:
+        if each is not None:
+            yield json.dumps(each, sort_keys=True, ensure_ascii=False)
