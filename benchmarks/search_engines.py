@@ -10,7 +10,7 @@ from grown_collection import FIELD, GrownDocument, GrownQueries, fill_with, slot
 from numpy.typing import NDArray
 
 from app.bootstrap import build_services
-from app.domain import Condition, Filter, Operator
+from app.filters import Condition, Filter, Operator
 from app.indexes.opening import OpenCollection, OpenCollections
 from app.retrieval.planning import build_plan
 from app.retrieval.run import Models
