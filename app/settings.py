@@ -66,6 +66,10 @@ class Settings(BaseSettings):
     )
     language_model_timeout_seconds: float = Field(120, gt=0, description="Time limit of one answer")
 
+    transform_timeout_seconds: float = Field(
+        20, gt=0, description="Time limit of one answer of the language model about a query, in a search"
+    )
+
     rerank_base_url: str | None = Field(None, description="Rerank server, for the reranker `http`")
     rerank_api_key: SecretStr | None = Field(None, description="Its key, where it needs one")
     rerank_model: str | None = Field(None, description="Its model's name, where it has several")

@@ -23,6 +23,8 @@ class Models:
     embedder: Embedder | None = None
     language_model: LanguageModel | None = None
     rerankers: Rerankers | None = None
+    transform_seconds: float = 20
+    """Time limit of one answer of the language model about the query."""
 
 
 @dataclass(slots=True)
