@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from app.bootstrap import build_services
 from app.filters import Condition, Filter, Operator
-from app.indexes.opening import OpenCollection, OpenCollections
+from app.indexes.opening import OpenCollection
+from app.indexes.pool import OpenCollections
 from app.retrieval.planning import build_plan
 from app.retrieval.run import Models
 from app.retrieval.search import search
