@@ -16,14 +16,15 @@ from app.indexes.analysis import Analyzer
 from app.indexes.pool import OpenCollections
 from app.indexes.registry import create_index
 from app.inference.port import LanguageModel
-from app.inference.registry import Embedders, Rerankers, create_language_model
+from app.inference.registry import Embedders, create_language_model
+from app.inference.reranker_registry import Rerankers
 from app.ingestion.fetch import Fetcher
 from app.ingestion.guarded_http import GuardedHttp
 from app.ingestion.ingest import Ingestion
 from app.ingestion.isolation import ParserPool
 from app.ingestion.preview import PATIENCE_SECONDS
 from app.ingestion.spool import Spool
-from app.notification import Notifier
+from app.notification import Notifier, announce_end
 from app.retrieval.run import Models
 from app.settings import Settings
 from app.stores.registry import create_store, open_store
@@ -52,7 +53,11 @@ class Services:
     @property
     def models(self) -> Models:
         """Return what a search may ask beside the collection's embedder."""
-        return Models(language_model=self.language_model, rerankers=self.rerankers)
+        return Models(
+            language_model=self.language_model,
+            rerankers=self.rerankers,
+            transform_seconds=self.settings.transform_timeout_seconds,
+        )
 
     def ready(self) -> dict[str, str]:
         """Return `ok` for the catalog once it has answered a query."""
@@ -79,11 +84,13 @@ def build_services(settings: Settings) -> Services:
     database = Database(settings.data / "catalog.db")
     database.migrate()
     collections = Collections(database)
+    webhooks = Webhooks(database)
     jobs = Jobs(
         database,
         max_queued=settings.max_queued_jobs,
         lease_seconds=settings.job_lease_seconds,
         max_attempts=settings.job_attempts,
+        announce=partial(announce_end, webhooks),
     )
     analyzer = Analyzer()
     opened = OpenCollections(
@@ -97,7 +104,6 @@ def build_services(settings: Settings) -> Services:
     opened.recover(collections.unchanging())
     embedders = Embedders(settings)
     http = GuardedHttp(settings.allowed_networks, user_agent=settings.fetch_user_agent)
-    webhooks = Webhooks(database)
     parsers = ParserPool(settings.parse_processes)
     # Apart, so that neither a look at a document nor the documents that come keep the other waiting.
     previewers = ParserPool(1, patience_seconds=PATIENCE_SECONDS)

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import Any
 
-from app.catalog.job import Job
+from app.catalog.job import Job, JobState
 from app.catalog.webhook import Delivery, Event, Webhook
 from app.catalog.webhooks import Webhooks
 from app.errors import FootnoteError
@@ -29,9 +29,6 @@ DOCUMENT_READY = "document.ready"
 DOCUMENT_FAILED = "document.failed"
 JOB_FINISHED = "job.finished"
 PING = "ping"
-
-EVENTS = (DOCUMENT_READY, DOCUMENT_FAILED, JOB_FINISHED)
-"""What a webhook may take; a `ping` comes when it is tested, and only then."""
 
 FIRST_PAUSE_SECONDS = 15.0
 LONGEST_PAUSE_SECONDS = 3600.0
@@ -65,13 +62,6 @@ class Notifier:
     def checked(self, url: str, pointer: str = "/url") -> str:
         """Return the URL in its normal form, or raise `UrlBlocked` for one that is refused without a look-up."""
         return self._http.checked(url, pointer)
-
-    def of_job(
-        self, job: Job, state: str, error: dict[str, Any] | None, result: dict[str, Any] | None
-    ) -> Callable[[Any], None]:
-        """Return what announces the end of a job when it is given the transaction that ends it."""
-        events = job_events(job, state, error, result)
-        return lambda connection: self._webhooks.announce(connection, job.collection_id, events)
 
     def notify(self) -> None:
         """Wake who delivers, after what was announced is committed."""
@@ -134,20 +124,25 @@ class Notifier:
         return longest * (1 - secrets.randbelow(250) / 1000)
 
 
+def announce_end(webhooks: Webhooks, connection: Any, job: Job) -> None:
+    """Queue what the end of a job means to the webhooks of its collection, in the transaction that ends it."""
+    webhooks.announce(connection, job.collection_id, job_events(job))
+
+
 def signature(secret: str, moment: int, body: bytes) -> str:
     """Return the `Footnote-Signature` of a body that is sent at a moment, in seconds since 1970."""
     signed = hmac.new(secret.encode(), f"{moment}.".encode() + body, hashlib.sha256)
     return f"t={moment},v1={signed.hexdigest()}"
 
 
-def job_events(job: Job, state: str, error: dict[str, Any] | None, result: dict[str, Any] | None) -> tuple[Event, ...]:
+def job_events(job: Job) -> tuple[Event, ...]:
     """Return what the end of a job means to who waits for it; a document that did not change is not ready anew."""
     told = {"job_id": job.id, "kind": job.kind, "document_id": job.document_id}
-    result = result or {}
-    events = [Event(JOB_FINISHED, told | {"state": state, "error": error, "result": result or None})]
-    if job.kind in WRITES and state == "failed":
-        events.insert(0, Event(DOCUMENT_FAILED, told | {"error": error}))
-    if job.kind in WRITES and state == "succeeded" and result.get("outcome") != "unchanged":
+    result = job.result or {}
+    events = [Event(JOB_FINISHED, told | {"state": job.state.value, "error": job.error, "result": job.result})]
+    if job.kind in WRITES and job.state is JobState.FAILED:
+        events.insert(0, Event(DOCUMENT_FAILED, told | {"error": job.error}))
+    if job.kind in WRITES and job.state is JobState.SUCCEEDED and result.get("outcome") != "unchanged":
         members = {name: result.get(name) for name in ("outcome", "version", "etag", "chunks")}
         events.insert(0, Event(DOCUMENT_READY, told | members))
     return tuple(events)

@@ -281,18 +281,14 @@ class Worker:
                 error=problem,
                 result=None if result is None else result | {"timings_ms": timings},
                 stages=[{"name": name, "ms": ms} for name, ms in timings.items()],
-                announce=self.services.notifier.of_job(job, state, problem, result),
             )
         )
         self.services.notifier.notify()
         self._running.pop(job.id, None)
         self._has_ended_jobs.set()
         counters.add(f"jobs_{state}")
-        log.info(
-            "job ended",
-            extra={"job_id": job.id, "kind": job.kind, "state": state, "code": error.code if error else None}
-            | {f"{name}_ms": ms for name, ms in timings.items()},
-        )
+        stages = {f"{name}_ms": ms for name, ms in timings.items()}
+        log.info("job ended", extra=_told_of_end(job, state, error, result) | stages)
 
     def _renew(self) -> None:
         while not self._stopping.wait(HEARTBEAT_SECONDS):
@@ -340,6 +336,22 @@ class Worker:
             tidy(self.services.ingestion, self._stopping.is_set)
         except Exception:
             log.exception("the data folder could not be tidied; the next round tries again")
+
+
+def _told_of_end(job: Job, state: str, error: FootnoteError | None, result: dict[str, Any] | None) -> dict[str, Any]:
+    """Return what the log says of a job's end: names and times, nothing of what is in the document."""
+    began = job.started_at or job.created_at
+    return {
+        "job_id": job.id,
+        "kind": job.kind,
+        "collection": job.collection,
+        "document_id": job.document_id,
+        "state": state,
+        "outcome": (result or {}).get("outcome"),
+        "code": error.code if error else None,
+        "attempt": job.attempt,
+        "seconds": round((datetime.now(UTC) - began).total_seconds(), 3),
+    }
 
 
 def _note(reports: Iterable[Report], done: int, total: int) -> None:

@@ -5,6 +5,8 @@ import hmac
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, get_args
@@ -12,14 +14,14 @@ from typing import Any, get_args
 import pytest
 
 from app.api.schemas.webhooks import EventName
-from app.catalog.collections import Collections
+from app.catalog.collections import Collection, Collections
 from app.catalog.database import Database
 from app.catalog.job import Job
 from app.catalog.jobs import Jobs
 from app.catalog.webhook import Delivery, Event, Webhook
 from app.catalog.webhooks import Webhooks
 from app.ingestion.guarded_http import GuardedHttp
-from app.notification import EVENTS, FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, Notifier, job_events
+from app.notification import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, Notifier, announce_end
 
 DECISION = Path(__file__).parents[1] / "docs" / "decisions" / "0012-fetching.md"
 NOW = 1_900_000_000
@@ -33,7 +35,7 @@ class Stage:
         self.site = site
         self.webhooks = Webhooks(database)
         self.collection = Collections(database).create("handbook", settings={})
-        self.webhook = self.webhooks.create(self.collection.id, f"{site.url}/hook", list(EVENTS))
+        self.webhook = self.webhooks.create(self.collection.id, f"{site.url}/hook", get_args(EventName))
         self.http = GuardedHttp([ip_network("127.0.0.1")], resolve=site.addresses)
         self.notifier = self.notify_with(self.http, **more)
 
@@ -165,54 +167,123 @@ def test_old_deliveries_are_trimmed_on_the_way(database: Database, site: Any) ->
 # --- events ---
 
 
+@dataclass
+class Queue:
+    """A queue of one collection whose webhook takes every event."""
+
+    jobs: Jobs
+    webhooks: Webhooks
+    collection: Collection
+    webhook: Webhook
+
+    def enqueue(self, kind: str = "fetch", document_id: str | None = "a") -> Job:
+        names = {"collection_id": self.collection.id, "collection": self.collection.name}
+        return self.jobs.enqueue(kind, **names, document_id=document_id, payload={})
+
+    def ended(self, state: str, error: dict[str, Any] | None = None, result: dict[str, Any] | None = None) -> None:
+        job = self.jobs.claim("me")
+        assert job is not None
+        assert self.jobs.finish(job.id, "me", state, error=error, result=result)
+
+    def told(self) -> dict[str, Any]:
+        sent = self.webhooks.deliveries(self.webhook.id, limit=100)[0]
+        return {delivery.event: delivery.payload["data"] for delivery in sent}
+
+
 @pytest.fixture
-def job(database: Database) -> Job:
+def queue(database: Database) -> Queue:
+    webhooks = Webhooks(database)
     collection = Collections(database).create("c", settings={})
-    jobs = Jobs(database, max_queued=10, lease_seconds=60)
-    return jobs.enqueue("fetch", collection_id=collection.id, collection="c", document_id="a", payload={})
+    jobs = Jobs(database, max_queued=10, lease_seconds=0, max_attempts=1, announce=partial(announce_end, webhooks))
+    webhook = webhooks.create(collection.id, "http://127.0.0.1/", get_args(EventName))
+    return Queue(jobs, webhooks, collection, webhook)
 
 
-def named(events: tuple[Event, ...]) -> list[str]:
-    return [event.name for event in events]
+def test_a_document_that_is_ready_is_told_with_its_job(queue: Queue) -> None:
+    job = queue.enqueue()
+    queue.ended("succeeded", result=RESULT)
+    told = queue.told()
+    assert told["document.ready"] == {
+        "job_id": job.id,
+        "kind": "fetch",
+        "document_id": "a",
+        "outcome": "created",
+        "version": 1,
+        "etag": '"e"',
+        "chunks": {"total": 1},
+    }
+    assert told["job.finished"]["state"] == "succeeded"
+    assert told["job.finished"]["result"] == RESULT
 
 
-def test_a_document_that_is_ready_is_told_before_its_job(job: Job) -> None:
-    ready, finished = job_events(job, "succeeded", None, RESULT)
-    assert ready == Event(
-        "document.ready",
-        {
-            "job_id": job.id,
-            "kind": "fetch",
-            "document_id": "a",
-            "outcome": "created",
-            "version": 1,
-            "etag": '"e"',
-            "chunks": {"total": 1},
-        },
-        id=ready.id,
-    )
-    assert finished.data["state"] == "succeeded"
-    assert finished.data["result"] == RESULT
+def test_a_document_that_did_not_change_is_not_ready_anew(queue: Queue) -> None:
+    queue.enqueue()
+    queue.ended("succeeded", result=RESULT | {"outcome": "unchanged"})
+    assert list(queue.told()) == ["job.finished"]
 
 
-def test_a_document_that_did_not_change_is_not_ready_anew(job: Job) -> None:
-    assert named(job_events(job, "succeeded", None, RESULT | {"outcome": "unchanged"})) == ["job.finished"]
+def test_a_failure_is_told_with_its_problem(queue: Queue) -> None:
+    queue.enqueue()
+    queue.ended("failed", {"code": "fetch_failed"})
+    told = queue.told()
+    assert told["document.failed"]["error"] == {"code": "fetch_failed"}
+    assert told["job.finished"]["error"] == {"code": "fetch_failed"}
 
 
-def test_a_failure_is_told_with_its_problem(job: Job) -> None:
-    failed, finished = job_events(job, "failed", {"code": "fetch_failed"}, None)
-    assert (failed.name, failed.data["error"]) == ("document.failed", {"code": "fetch_failed"})
-    assert finished.data["error"] == {"code": "fetch_failed"}
+def test_work_on_the_whole_collection_only_finishes(queue: Queue) -> None:
+    queue.enqueue("rebuild", None)
+    queue.ended("failed", {"code": "internal_error"})
+    assert list(queue.told()) == ["job.finished"]
 
 
-def test_a_cancelled_job_and_work_on_the_whole_collection_only_finish(job: Job, database: Database) -> None:
-    assert named(job_events(job, "cancelled", {}, None)) == ["job.finished"]
-    jobs = Jobs(database, max_queued=10, lease_seconds=60)
-    whole = jobs.enqueue(
-        "rebuild", collection_id=job.collection_id, collection=job.collection, document_id=None, payload={}
-    )
-    assert named(job_events(whole, "failed", {}, None)) == ["job.finished"]
+def test_a_job_that_is_cancelled_before_it_began_is_told(queue: Queue) -> None:
+    queue.jobs.cancel(queue.enqueue().id)
+    told = queue.told()
+    assert list(told) == ["job.finished"]
+    assert told["job.finished"]["state"] == "cancelled"
 
 
-def test_what_can_be_asked_for_is_what_happens() -> None:
-    assert get_args(EventName) == EVENTS
+def test_jobs_that_end_with_their_deleted_document_are_told(queue: Queue) -> None:
+    queue.enqueue()
+    queue.enqueue()
+    assert queue.jobs.cancel_for_document(queue.collection.id, ["a"]) == 2
+    assert len(queue.webhooks.deliveries(queue.webhook.id, limit=100)[0]) == 2
+
+
+def test_a_job_that_was_asked_to_stop_and_lost_its_process_is_told_once(queue: Queue) -> None:
+    job = queue.enqueue()
+    assert queue.jobs.claim("dies") is not None
+    queue.jobs.cancel(job.id)
+    assert queue.told() == {}
+    assert queue.jobs.release_owners(lambda _: True) == 1
+    assert queue.told()["job.finished"]["state"] == "cancelled"
+    assert not queue.jobs.finish(job.id, "dies", "succeeded", result=RESULT)
+    assert len(queue.webhooks.deliveries(queue.webhook.id, limit=100)[0]) == 1
+
+
+def test_a_job_that_was_asked_to_stop_as_its_worker_stops_is_told(queue: Queue) -> None:
+    job = queue.enqueue()
+    assert queue.jobs.claim("stops") is not None
+    queue.jobs.cancel(job.id)
+    assert queue.jobs.requeue(job.id, "stops")
+    assert queue.told()["job.finished"]["state"] == "cancelled"
+
+
+def test_a_job_that_loses_too_many_processes_is_told_as_failed(queue: Queue) -> None:
+    queue.enqueue()
+    for process in ("first", "second"):
+        assert queue.jobs.claim(process) is not None
+    # The lease of the second is over; who claims next takes the job back.
+    assert queue.jobs.claim("third") is None
+    told = queue.told()
+    assert told["document.failed"]["error"]["code"] == "job_attempts_exhausted"
+    assert told["job.finished"]["state"] == "failed"
+
+
+def test_a_job_that_is_queued_again_is_told_of_again_only_when_it_ends(queue: Queue) -> None:
+    job = queue.enqueue()
+    queue.ended("failed", {"code": "fetch_failed"})
+    queue.jobs.retry(job.id)
+    assert len(queue.webhooks.deliveries(queue.webhook.id, limit=100)[0]) == 2
+    queue.ended("succeeded", result=RESULT)
+    assert len(queue.webhooks.deliveries(queue.webhook.id, limit=100)[0]) == 4

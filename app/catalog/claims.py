@@ -83,12 +83,15 @@ def jobs_of_dead_owners(connection: Connection, dead: Callable[[str], bool]) -> 
     return connection.execute(_LOST.where(jobs.c.owner.in_(gone))).all()
 
 
-def take_back(connection: Connection, lost: Sequence[LostJob], now: datetime, maximum_attempts: int) -> None:
-    """Put jobs that lost their process back into the queue.
+def take_back(
+    connection: Connection, lost: Sequence[LostJob], now: datetime, maximum_attempts: int
+) -> Sequence[RowMapping]:
+    """Put jobs that lost their process back into the queue; return those that ended instead.
 
     A job that has lost `maximum_attempts` processes is claimed once more, to be failed in order; if that process
     dies as well, the job fails here.
     """
+    finished: list[RowMapping] = []
     for sequence, crashes, cancel_requested, stage in lost:
         if cancel_requested:
             values = ended(JobState.CANCELLED, now)
@@ -96,7 +99,11 @@ def take_back(connection: Connection, lost: Sequence[LostJob], now: datetime, ma
             values = ended(JobState.FAILED, now, attempts_exhausted(maximum_attempts).problem() | {"stage": stage})
         else:
             values = queued(now)
-        connection.execute(update(jobs).where(jobs.c.sequence == sequence).values(crashes=crashes + 1, **values))
+        change = update(jobs).where(jobs.c.sequence == sequence).values(crashes=crashes + 1, **values)
+        row = connection.execute(change.returning(jobs)).mappings().one()
+        if row["state"] != JobState.QUEUED:
+            finished.append(row)
+    return finished
 
 
 def attempts_exhausted(maximum_attempts: int) -> JobAttemptsExhausted:

@@ -198,7 +198,8 @@ class Collections:
     ) -> int:
         """Forget what finished jobs, remembered answers and deliveries quote of the collection's documents, for good.
 
-        A failed job that `keeps` stays, and so does a delivery still to be made about a document that `is_there`. Returns how many jobs went; raises `StoreBusy`.
+        A failed job that `keeps` stays, and so does a delivery still to be made about a document that `is_there`.
+        Returns how many jobs went; raises `StoreBusy`.
         """
         with self._database.write() as connection:
             erased = erase_past(connection, collection.id, keeps, is_there)

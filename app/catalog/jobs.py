@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, Update, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from app.catalog import claims
@@ -25,10 +25,15 @@ _BATCH = 500
 _newest_first = NewestFirst(jobs)
 
 
+Announce = Callable[[Connection, Job], None]
+
+
 class Jobs:
     """The jobs of all collections; thread-safe, and atomic between processes.
 
     `wake` is notified when this process queues a job or ends one; what other processes do is seen by asking again.
+    `announce` is called with each job that has ended, in the same transaction, so that an end is told of if and only
+    if it came.
     """
 
     def __init__(
@@ -38,9 +43,11 @@ class Jobs:
         max_queued: int,
         lease_seconds: float,
         max_attempts: int = 3,
+        announce: Announce | None = None,
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
         self._database = database
+        self._announce = announce
         self._max_queued = max_queued
         self._lease = timedelta(seconds=lease_seconds)
         self._max_attempts = max_attempts
@@ -113,7 +120,7 @@ class Jobs:
         with self._database.write() as connection:
             now = self._clock()
             silent = claims.jobs_of_silent_owners(connection, owner, now)
-            claims.take_back(connection, silent, now, self._max_attempts)
+            self._tell(connection, claims.take_back(connection, silent, now, self._max_attempts))
             sequence = claims.next_job(connection, owner, now)
             if sequence is None:
                 return None
@@ -172,22 +179,15 @@ class Jobs:
         error: dict[str, Any] | None = None,
         result: dict[str, Any] | None = None,
         stages: Sequence[dict[str, Any]] | None = None,
-        announce: Callable[[Connection], None] | None = None,
     ) -> bool:
-        """End a job and wipe its password; return `False`, with nothing done, if it is not the owner's any more.
-
-        `announce` is called in the same transaction, so that an end is told of if and only if it came.
-        """
+        """End a job and wipe its password; return `False`, with nothing done, if it is not the owner's any more."""
         values = claims.ended(JobState(state), self._clock(), error) | {"result": result}
         if stages is not None:
             values["stages"] = list(stages)
         with self._database.write() as connection:
-            ended = connection.execute(update(jobs).where(claims.owned(job_id, owner)).values(values))
-            was_ended = bool(ended.rowcount)
-            if was_ended and announce is not None:
-                announce(connection)
+            ended = self._end(connection, update(jobs).where(claims.owned(job_id, owner)).values(values))
         self._notify()
-        return was_ended
+        return bool(ended)
 
     def requeue(self, job_id: str, owner: str, *, delay_seconds: float = 0) -> bool:
         """Put a job back for another attempt, not before the delay; return `False` if it is not the owner's any more.
@@ -199,7 +199,7 @@ class Jobs:
         back = update(jobs).where(owned).values(claims.queued(now + timedelta(seconds=delay_seconds)))
         stopped = update(jobs).where(owned, jobs.c.cancel_requested).values(claims.ended(JobState.CANCELLED, now))
         with self._database.write() as connection:
-            changed = connection.execute(stopped).rowcount or connection.execute(back).rowcount
+            changed = self._end(connection, stopped) or connection.execute(back).rowcount
         self._notify()
         return bool(changed)
 
@@ -207,7 +207,7 @@ class Jobs:
         """Take back at once the jobs of owners that are dead; return how many there were."""
         with self._database.write() as connection:
             lost = claims.jobs_of_dead_owners(connection, dead)
-            claims.take_back(connection, lost, self._clock(), self._max_attempts)
+            self._tell(connection, claims.take_back(connection, lost, self._clock(), self._max_attempts))
         self._notify()
         return len(lost)
 
@@ -328,10 +328,20 @@ class Jobs:
         cancelled = 0
         with self._database.write() as connection:
             for condition in conditions:
-                cancelled += connection.execute(waiting.where(condition, jobs.c.state == JobState.QUEUED)).rowcount
+                cancelled += self._end(connection, waiting.where(condition, jobs.c.state == JobState.QUEUED))
                 cancelled += connection.execute(running.where(condition, jobs.c.state == JobState.RUNNING)).rowcount
         self._notify()
         return cancelled
+
+    def _end(self, connection: Connection, change: Update) -> int:
+        """Make a change that ends jobs, tell of each, and return how many there were."""
+        return self._tell(connection, connection.execute(change.returning(jobs)).mappings().all())
+
+    def _tell(self, connection: Connection, ended: Sequence[RowMapping]) -> int:
+        if self._announce is not None:
+            for row in ended:
+                self._announce(connection, Job.of(row))
+        return len(ended)
 
     def _refuse_if_full(self, connection: Connection) -> None:
         if _queued_count(connection) >= self._max_queued:
