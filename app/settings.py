@@ -73,9 +73,15 @@ class Settings(BaseSettings):
     rerank_base_url: str | None = Field(None, description="Rerank server, for the reranker `http`")
     rerank_api_key: SecretStr | None = Field(None, description="Its key, where it needs one")
     rerank_model: str | None = Field(None, description="Its model's name, where it has several")
+    rerank_window_tokens: int = Field(
+        512, ge=64, description="The longest query and passage together that its model reads, in tokens"
+    )
     rerank_timeout_seconds: float = Field(3, gt=0, description="Time limit of a reranker unless the search gives one")
+    rerank_requests: int = Field(8, ge=1, le=64, description="Passages that a language model judges side by side")
     cross_encoder: Path | None = Field(
-        None, description="Folder with model.onnx and tokenizer.json, for the reranker `cross_encoder`"
+        None,
+        description="Folder with model.onnx and tokenizer.json, for the reranker `cross_encoder`; or the name of a "
+        "model of fastembed, which is downloaded once",
     )
 
     max_upload_bytes: int = Field(200_000_000, ge=1, description="Largest body of an upload, and largest file")
@@ -89,9 +95,7 @@ class Settings(BaseSettings):
     max_top_k: int = Field(200, ge=1, description="Largest `top_k`")
     max_candidates: int = Field(1000, ge=1, description="Largest `candidates`")
     max_queries: int = Field(8, ge=1, description="Most queries of one search, those that a model adds included")
-    max_expand_characters: int = Field(
-        100_000, ge=1, description="Most characters that one hit may be expanded to"
-    )
+    max_expand_characters: int = Field(100_000, ge=1, description="Most characters that one hit may be expanded to")
     max_queued_jobs: int = Field(10_000, ge=1, description="Jobs that may wait; one more is 429")
     parse_timeout_seconds: float = Field(120, gt=0, description="Time limit to parse and cut one document")
     parse_memory_bytes: int = Field(

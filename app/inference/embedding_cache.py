@@ -34,6 +34,11 @@ class CachedEmbedder:
         self._vectors: OrderedDict[_Key, NDArray[np.float32]] = OrderedDict()
 
     @property
+    def uncached(self) -> Embedder:
+        """Return the other, for what is not cached."""
+        return self._embedder
+
+    @property
     def space(self) -> EmbeddingSpace:
         """Return the other's space."""
         return self._embedder.space

@@ -1,13 +1,13 @@
-"""What an embedder and a language model must do.
+"""What an embedder, a language model and a reranker must do.
 
-A backend fails with `EmbeddingUnavailable`, `LanguageModelUnavailable`, `UpstreamAuthentication` or `UpstreamRejected`,
-whose words never hold an upstream's address or body. Nothing here needs numpy at run time: processes that only
-count tokens import this file too.
+A backend fails with its own kind of `Unavailable`, with `UpstreamAuthentication` or with `UpstreamRejected`, whose
+words never hold an upstream's address or body. Nothing here needs numpy at run time: processes that only count tokens
+import this file too.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from app.embedding_space import EmbeddingSpace
 
@@ -72,6 +72,42 @@ class Embedder(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class TokenVectors:
+    """The tokens of one text: unit vectors, float32, shape (tokens, dimensions), and what each of them stands for.
+
+    The pieces joined are the text as the model reads it; a prefix and control tokens are not among them.
+    """
+
+    vectors: "NDArray[np.float32]"
+    pieces: Sequence[str]
+
+
+@runtime_checkable
+class TokenEmbedder(Protocol):
+    """What an embedder that shows its tokens does besides; both work in the caller's thread. Thread-safe.
+
+    Raise `InvalidRequest` (`rerank_unsupported`) where the model's files give no token vectors.
+    """
+
+    @property
+    def window_tokens(self) -> int:
+        """Return the longest text, in tokens and with its prefix, that is embedded whole."""
+        ...
+
+    def count_tokens(self, text: str) -> int:
+        """Return how many tokens of the window a passage takes."""
+        ...
+
+    def embed_query_tokens(self, text: str) -> TokenVectors:
+        """Return the tokens of a query; what is above the window is left out with a logged warning."""
+        ...
+
+    def embed_passage_tokens(self, text: str) -> TokenVectors:
+        """Return the tokens of a passage; what is above the window is left out with a logged warning."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
     """One turn of a chat."""
 
@@ -104,10 +140,17 @@ class LanguageModel(Protocol):
         ...
 
     def complete(
-        self, messages: Sequence[Message], *, max_tokens: int, temperature: float, patient: bool = False
+        self,
+        messages: Sequence[Message],
+        *,
+        max_tokens: int,
+        temperature: float,
+        patient: bool = False,
+        timeout_seconds: float | None = None,
     ) -> Completion:
         """Return the model's next message; `patient` waits for a busy server as only work in the background may.
 
+        No attempt takes longer than `timeout_seconds`, and none begins after it; the configured limit by default.
         Raises `LanguageModelUnavailable` (time-out, 429 with its Retry-After, 5xx), `UpstreamAuthentication` (401, 403)
         or `UpstreamRejected` (anything that cannot be used).
         """
@@ -126,8 +169,12 @@ class Reranker(Protocol):
     """Score how well passages answer a query. Thread-safe."""
 
     @property
-    def window_characters(self) -> int | None:
-        """Return the longest text that is scored whole; callers cut what is longer. `None` takes any."""
+    def window_tokens(self) -> int | None:
+        """Return how much of query and text together is scored whole; callers cut what is longer. `None`: any."""
+        ...
+
+    def count_tokens(self, text: str) -> int:
+        """Return how many tokens of the window a text takes, never too few."""
         ...
 
     def scores(self, query: str, texts: Sequence[str], *, timeout_seconds: float) -> "NDArray[np.float32]":

@@ -21,6 +21,7 @@ from app.inference.embedding_cache import CachedEmbedder
 from app.inference.language_models.openai_compatible import OpenAICompatibleLanguageModel
 from app.inference.port import Embedder, LanguageModel
 from app.inference.remote import RemoteServer
+from app.inference.reranker_registry import Rerankers as Rerankers
 from app.settings import Settings
 
 
@@ -156,17 +157,6 @@ class Embedders:
             for embedder in self._made.values():
                 embedder.close()
             self._made.clear()
-
-
-class Rerankers:
-    """The process's rerankers by name, made at first use. Thread-safe."""
-
-    def __init__(self, settings: Settings, language_model: LanguageModel | None) -> None:
-        self._settings = settings
-        self._language_model = language_model
-
-    def close(self) -> None:
-        """Close every reranker that was made."""
 
 
 def _model_names(settings: Settings) -> dict[str, str]:

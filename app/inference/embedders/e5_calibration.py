@@ -66,9 +66,8 @@ def activation_spread(weights: PackedWeights, tokenizer: SentencePieceTokenizer)
     model = e5_graph.float_model(weights).SerializeToString()
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     del model
-    names = [
-        output.name for output in session.get_outputs() if not output.name.endswith((".attended", e5_graph.OUTPUT))
-    ]
+    unneeded = (".attended", e5_graph.OUTPUT, e5_graph.TOKENS)
+    names = [output.name for output in session.get_outputs() if not output.name.endswith(unneeded)]
 
     squares = {name: np.float64(0) for name in names}
     tokens = 0

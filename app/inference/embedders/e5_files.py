@@ -17,7 +17,7 @@ from app.errors import EmbeddingUnavailable, Misconfigured, StorageFull
 from app.inference.embedders.e5_weights import WEIGHTS_SHA256, check_weights, find_weights, sha256_of
 
 MODEL_NAME = "multilingual-e5-small"
-CONVERTER_VERSION = 1
+CONVERTER_VERSION = 2
 """Raised when the files change for equal weights, so that older ones are converted again."""
 
 GRAPH = "model.onnx"

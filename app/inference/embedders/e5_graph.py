@@ -1,4 +1,4 @@
-"""Build the ONNX graph of multilingual-e5-small: token ids of one text in, its unit vector out."""
+"""Build the ONNX graph of multilingual-e5-small: token ids of one text in, its unit vector and its tokens' out."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +12,8 @@ from app.inference.embedders.e5_weights import PackedWeights
 
 INPUT = "input_ids"
 OUTPUT = "embedding"
+TOKENS = "token_states"
+"""The last layer's output, one row for each token; computed beside the vector where it is asked for."""
 
 _OPSET = 18
 _IR_VERSION = 9
@@ -118,10 +120,15 @@ def _model(weights: PackedWeights, linear: _Linear) -> onnx.ModelProto:
     total = graph.node("ReduceSum", [hidden, graph.constant("pool.axis", np.array([1]))], "pool.sum", keepdims=0)
     # The mean's divisor cancels in the unit length.
     graph.node("LpNormalization", [total], OUTPUT, axis=-1, p=2)
+    graph.node("Identity", [hidden], TOKENS)
 
     ids = onnx.helper.make_tensor_value_info(INPUT, onnx.TensorProto.INT32, ["texts", "tokens"])
-    vector = onnx.helper.make_tensor_value_info(OUTPUT, onnx.TensorProto.FLOAT, ["texts", weights.shape.hidden])
-    proto = onnx.helper.make_graph(graph.nodes, "multilingual-e5-small", [ids], [vector], graph.initializers)
+    width = weights.shape.hidden
+    outputs = [
+        onnx.helper.make_tensor_value_info(OUTPUT, onnx.TensorProto.FLOAT, ["texts", width]),
+        onnx.helper.make_tensor_value_info(TOKENS, onnx.TensorProto.FLOAT, ["texts", "tokens", width]),
+    ]
+    proto = onnx.helper.make_graph(graph.nodes, "multilingual-e5-small", [ids], outputs, graph.initializers)
     opsets = [onnx.helper.make_opsetid("", _OPSET), onnx.helper.make_opsetid(_MICROSOFT, 1)]
     return onnx.helper.make_model(proto, opset_imports=opsets, producer_name="footnote", ir_version=_IR_VERSION)
 

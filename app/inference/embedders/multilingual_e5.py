@@ -11,14 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.embedding_space import EmbeddingSpace
-from app.errors import EmbeddingUnavailable
+from app.errors import EmbeddingUnavailable, InvalidRequest
 from app.inference.embedders.e5_files import ModelFiles
 from app.inference.embedders.sentencepiece_tokenizer import PASSAGE_PREFIX, QUERY_PREFIX, SentencePieceTokenizer
-from app.inference.port import FINGERPRINT_TEXT, TokenCounterSpec
+from app.inference.port import FINGERPRINT_TEXT, TokenCounterSpec, TokenVectors
 from app.telemetry import counters
 
 DIMENSIONS = 384
 WINDOW_TOKENS = 512
+
+# What the graph takes and gives; e5_graph.py, which builds it, imports onnx.
+_IDS = "input_ids"
+_TOKENS = "token_states"
+_SMALLEST_LENGTH = 1e-9
 
 _logger = logging.getLogger(__name__)
 
@@ -27,6 +32,8 @@ _logger = logging.getLogger(__name__)
 class _Loaded:
     session: Any
     tokenizer: SentencePieceTokenizer
+    outputs: Sequence[str]
+    """The vector's name first; an operator's own graph may give no tokens."""
 
 
 class MultilingualE5:
@@ -71,6 +78,18 @@ class MultilingualE5:
         """Embed on the embedder's threads, the longest first, so that they end together."""
         return self._embed(PASSAGE_PREFIX, texts, self._pool.map if len(texts) > 1 else map)
 
+    def count_tokens(self, text: str) -> int:
+        """Return how many tokens the encoder reads when the text is embedded as a passage."""
+        return self._load().tokenizer.count_passage(text)
+
+    def embed_query_tokens(self, text: str) -> TokenVectors:
+        """Return the last layer's states of the query's tokens, as unit vectors."""
+        return self._embed_tokens(QUERY_PREFIX, text)
+
+    def embed_passage_tokens(self, text: str) -> TokenVectors:
+        """Return the last layer's states of the passage's tokens, as unit vectors."""
+        return self._embed_tokens(PASSAGE_PREFIX, text)
+
     def load(self) -> None:
         """Load the model and let it embed once, which lays out its memory."""
         self.embed_queries(["ready?"])
@@ -86,10 +105,25 @@ class MultilingualE5:
         ids = self._within_window(model.tokenizer, model.tokenizer.encode([prefix + text for text in texts]))
         longest_first = sorted(range(len(ids)), key=lambda place: -len(ids[place]))
         vectors = np.empty((len(ids), DIMENSIONS), np.float32)
-        runs = mapped(lambda place: _run(model.session, ids[place]), longest_first)
+        runs = mapped(lambda place: _run(model, model.outputs[0], ids[place]), longest_first)
         for place, vector in zip(longest_first, runs, strict=True):
             vectors[place] = vector
         return vectors
+
+    def _embed_tokens(self, prefix: str, text: str) -> TokenVectors:
+        model = self._load()
+        if _TOKENS not in model.outputs:
+            raise InvalidRequest(
+                f"the model {self._name!r} gives no vectors of tokens, which the reranker `embedding` needs",
+                code="rerank_unsupported",
+                hint="use another reranker, or the embedded model as this service converts it",
+            )
+        before, whole = model.tokenizer.encode([prefix, prefix + text])
+        (ids,) = self._within_window(model.tokenizer, [whole])
+        start = len(before) - 1
+        states = _run(model, _TOKENS, ids)[start:-1]
+        vectors = states / np.maximum(np.linalg.norm(states, axis=1, keepdims=True), _SMALLEST_LENGTH)
+        return TokenVectors(vectors, model.tokenizer.pieces(ids[start:-1]))
 
     def _within_window(self, tokenizer: SentencePieceTokenizer, texts: list[list[int]]) -> list[list[int]]:
         over = [len(ids) for ids in texts if len(ids) > WINDOW_TOKENS]
@@ -119,7 +153,9 @@ class MultilingualE5:
 
 def _load(files: ModelFiles) -> _Loaded:
     try:
-        return _Loaded(_session(files), SentencePieceTokenizer(files.tokenizer))
+        session = _session(files)
+        outputs = [output.name for output in session.get_outputs()]
+        return _Loaded(session, SentencePieceTokenizer(files.tokenizer), outputs)
     # Both libraries raise kinds of their own; whichever it is, these files are no model.
     except Exception as error:
         _logger.exception("the local model cannot be loaded")
@@ -128,9 +164,9 @@ def _load(files: ModelFiles) -> _Loaded:
         ) from error
 
 
-def _run(session: Any, ids: list[int]) -> NDArray[np.float32]:
-    vector: NDArray[np.float32] = session.run(None, {"input_ids": np.array([ids], np.int32)})[0][0]
-    return vector
+def _run(model: _Loaded, output: str, ids: list[int]) -> NDArray[np.float32]:
+    result: NDArray[np.float32] = model.session.run([output], {_IDS: np.array([ids], np.int32)})[0][0]
+    return result
 
 
 def _session(files: ModelFiles) -> Any:
@@ -147,6 +183,6 @@ def _session(files: ModelFiles) -> Any:
     session = onnxruntime.InferenceSession(str(files.graph), options, providers=["CPUExecutionProvider"])
     inputs = [value.name for value in session.get_inputs()]
     shape = session.get_outputs()[0].shape
-    if inputs != ["input_ids"] or len(shape) != 2 or shape[1] != DIMENSIONS:
+    if inputs != [_IDS] or len(shape) != 2 or shape[1] != DIMENSIONS:
         raise ValueError(f"the graph takes {inputs} and gives {shape}, not input_ids and a vector of {DIMENSIONS}")
     return session

@@ -9,6 +9,7 @@ QUERY_PREFIX = "query: "
 PASSAGE_PREFIX = "passage: "
 
 _CONTROL_TOKENS = 2
+_WORD_START = "\u2581"
 
 # The vocabulary was made when SentencePiece still took the zero-width joiner for a space.
 _JOINER = "\u200d"
@@ -29,6 +30,10 @@ class SentencePieceTokenizer:
         """Return each text's ids between the control tokens; no text can produce a control token by itself."""
         cleaned = [_encodable(text) for text in texts]
         return [[self._begin, *ids, self._end] for ids in self._processor.encode(cleaned, num_threads=1)]
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """Return what each id stands for, with a blank where a word begins."""
+        return [piece.replace(_WORD_START, " ") for piece in self._processor.id_to_piece(list(ids))]
 
     def shorten(self, ids: Sequence[int], length: int) -> list[int]:
         """Return the first `length` ids with the end token as the last."""

@@ -59,15 +59,24 @@ class OpenAICompatibleLanguageModel:
         return self._context_tokens
 
     def complete(
-        self, messages: Sequence[Message], *, max_tokens: int, temperature: float, patient: bool = False
+        self,
+        messages: Sequence[Message],
+        *,
+        max_tokens: int,
+        temperature: float,
+        patient: bool = False,
+        timeout_seconds: float | None = None,
     ) -> Completion:
         """Return the next message without its reasoning; raises what the port says."""
         dialect = self._dialect
+        patience = PATIENT if patient else PROMPT
+        limit: dict[str, Any] = {}
+        if timeout_seconds is not None:
+            patience = replace(patience, total=min(patience.total, timeout_seconds))
+            limit["timeout"] = timeout_seconds
         while True:
             try:
-                answer = self._request(
-                    messages, dialect.parameters(max_tokens, temperature), PATIENT if patient else PROMPT
-                )
+                answer = self._request(messages, dialect.parameters(max_tokens, temperature) | limit, patience)
             except Refused as refusal:
                 simpler = dialect.without(refusal)
                 if simpler is None:

@@ -1,0 +1,1 @@
+"""One file per way to score how well passages answer a query."""
