@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from app.domain import Extraction
+from app.domain import Extraction, Notice
 from app.errors import UnsupportedMediaType
 from app.inference.token_counter import load_token_counter
 from app.ingestion.alignment import boundaries
@@ -42,8 +42,10 @@ def prepare(request: PrepareRequest, listener: Listener = NOBODY) -> Prepared:
         extraction = clean(extraction, request.normalisation)
     listener.stage("chunk")
     with timer.stage("chunk"):
+        told: list[Notice] = []
+        known = boundaries(extraction.text, request.known, request.chunking.size)
         chunks = cut(
-            replace(extraction, boundaries=boundaries(extraction.text, request.known, request.chunking.size)),
+            replace(extraction, boundaries=known, tell=told.append),
             request.title or extraction.title or request.filename or "",
             request.chunking,
             load_token_counter(request.token_counter),
@@ -51,6 +53,7 @@ def prepare(request: PrepareRequest, listener: Listener = NOBODY) -> Prepared:
             request.limits.max_chunks,
             request.contexts,
         )
+    extraction = replace(extraction, warnings=(*extraction.warnings, *told))
     timings = timer.milliseconds()
     return Prepared(extraction, chunks, {stage: timings[stage] for stage in ("load", "clean", "chunk")})
 

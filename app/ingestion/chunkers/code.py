@@ -1,34 +1,14 @@
 """Cut source code between functions, classes and statements, by its tree-sitter grammar."""
 
-import importlib
-from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Iterable, Iterator
 
-from semantic_text_splitter import CodeSplitter
-
-from app.domain import Chunk, ChunkingOptions, Extraction
+from app.domain import Chunk, ChunkingOptions, Extraction, Notice
 from app.ingestion.chunkers.limits import ChunkLimits, chunk_limits
 from app.ingestion.chunkers.pieces import Piece, overlapping, to_chunks, trim
 from app.ingestion.chunkers.recursive import cut, is_tiny
 from app.ingestion.chunkers.sections import path_of, sections
+from app.ingestion.chunkers.syntax import GRAMMARS, syntactic_spans
 from app.ingestion.port import CountTokens
-
-GRAMMARS: Mapping[str, tuple[str, str]] = {
-    "bash": ("tree_sitter_bash", "language"),
-    "c": ("tree_sitter_c", "language"),
-    "c_sharp": ("tree_sitter_c_sharp", "language"),
-    "cpp": ("tree_sitter_cpp", "language"),
-    "go": ("tree_sitter_go", "language"),
-    "java": ("tree_sitter_java", "language"),
-    "javascript": ("tree_sitter_javascript", "language"),
-    "php": ("tree_sitter_php", "language_php"),
-    "python": ("tree_sitter_python", "language"),
-    "ruby": ("tree_sitter_ruby", "language"),
-    "rust": ("tree_sitter_rust", "language"),
-    "tsx": ("tree_sitter_typescript", "language_tsx"),
-    "typescript": ("tree_sitter_typescript", "language_typescript"),
-}
-"""The module and the function that give each language's grammar."""
 
 # The splitter's time grows faster than the text: longer code was made by a machine, and is cut between lines.
 _LONGEST = 500_000
@@ -39,14 +19,15 @@ def chunk_code(
 ) -> Iterator[Chunk]:
     """Yield the chunks of code in `options.language`, or the language that the loader found.
 
-    Code of no known language, and very long code, is cut at blank lines and line ends.
+    Code of no known language, very long code, and, with a warning, code that is nested too deeply is cut at blank
+    lines and line ends.
     """
     limits = chunk_limits(options, count_tokens, window_tokens)
     text = extraction.text
     language = options.language or str(extraction.details.get("language"))
     narrow = limits.without_overlap()
     if language in GRAMMARS and len(text) <= _LONGEST:
-        pieces = _by_grammar(text, language, narrow)
+        pieces = _by_grammar(extraction, language, narrow)
     else:
         pieces = cut(text, 0, len(text), narrow)
     found = list(sections(text, extraction.headings))
@@ -56,16 +37,27 @@ def chunk_code(
     )
 
 
-def _by_grammar(text: str, language: str, limits: ChunkLimits) -> Iterator[Piece]:
+def _by_grammar(extraction: Extraction, language: str, limits: ChunkLimits) -> Iterator[Piece]:
+    text = extraction.text
     start, end = trim(text, 0, len(text))
     if start == end or limits.measure(text[start:end]) is not None:
         yield from cut(text, start, end, limits)
         return
     capacity = limits.capacity(text)
-    splitter = CodeSplitter(_grammar(language), capacity)
-    found = (trim(text, place, place + len(code)) for place, code in splitter.chunk_indices(text))
+    spans = syntactic_spans(text, language, capacity)
+    if spans is None:
+        _tell_of_depth(extraction, language)
+        yield from cut(text, start, end, limits)
+        return
+    found = (trim(text, first, last) for first, last in spans)
     for first, last in _headed((span for span in found if span[0] < span[1]), capacity):
         yield from cut(text, first, last, limits)
+
+
+def _tell_of_depth(extraction: Extraction, language: str) -> None:
+    if extraction.tell is not None:
+        detail = f"the {language} code is nested too deeply to be cut between statements, and was cut between lines"
+        extraction.tell(Notice("code_cut_between_lines", detail, {"language": language}))
 
 
 def _headed(spans: Iterable[tuple[int, int]], capacity: int) -> Iterator[tuple[int, int]]:
@@ -78,10 +70,3 @@ def _headed(spans: Iterable[tuple[int, int]], capacity: int) -> Iterator[tuple[i
             yield start, end
     if held is not None:
         yield held, end
-
-
-@lru_cache(maxsize=len(GRAMMARS))
-def _grammar(language: str) -> object:
-    module, function = GRAMMARS[language]
-    grammar: object = getattr(importlib.import_module(module), function)()
-    return grammar

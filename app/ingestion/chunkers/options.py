@@ -6,8 +6,8 @@ from typing import Any, TypeAlias
 
 from app.domain import ChunkingOptions
 from app.errors import FieldError, InvalidRequest, UnknownField
-from app.ingestion.chunkers.code import GRAMMARS
 from app.ingestion.chunkers.registry import CHUNKERS
+from app.ingestion.chunkers.syntax import GRAMMARS
 
 POINTER = "/chunking"
 LONGEST_CHILD = 512

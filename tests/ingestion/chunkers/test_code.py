@@ -1,7 +1,9 @@
 import pytest
 
 from app.domain import ChunkingOptions, Extraction, Heading
-from app.ingestion.chunkers.code import GRAMMARS, chunk_code
+from app.ingestion.chunkers import syntax
+from app.ingestion.chunkers.code import chunk_code
+from app.ingestion.chunkers.syntax import GRAMMARS
 
 FUNCTIONS = [
     f"def function_{n}(value):\n    total = 0\n    for i in range(value):\n        total += i * {n}\n    return total\n"
@@ -11,7 +13,12 @@ SOURCE = "\n\n".join(FUNCTIONS)
 
 
 @pytest.fixture
-def chunk(count_tokens):
+def told():
+    return []
+
+
+@pytest.fixture
+def chunk(count_tokens, told):
     def cut(text, language=None, found="python", headings=(), **options):
         extraction = Extraction(
             text=text,
@@ -20,6 +27,7 @@ def chunk(count_tokens):
             source_type="code",
             details={"language": found},
             headings=tuple(headings),
+            tell=told.append,
         )
         return list(chunk_code(extraction, ChunkingOptions(language=language, **options), count_tokens, 512))
 
@@ -58,3 +66,20 @@ def test_every_grammar_is_there(chunk, language):
     chunks = chunk(text, language, size=200)
     assert all(len(one.text) <= 200 for one in chunks)
     assert "".join("".join(one.text for one in chunks).split()) == "".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("python", "[" * 30_000 + "]" * 30_000),
+        ("python", "1 + " * 30_000 + "1"),
+        ("python", "not " * 30_000 + "x"),
+        ("c", "if(a)\n" * 30_000),
+        ("cpp", "A<" * 30_000),
+    ],
+)
+def test_code_that_is_nested_endlessly_is_cut_between_lines_with_a_warning(chunk, told, monkeypatch, language, text):
+    monkeypatch.setattr(syntax, "SPLITTER_SECONDS", 1)
+    chunks = chunk(text, language, size=1000)
+    assert "".join("".join(one.text for one in chunks).split()) == "".join(text.split())
+    assert [notice.code for notice in told] == ["code_cut_between_lines"]
