@@ -3,7 +3,6 @@
 import logging
 import re
 import time
-import unicodedata
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -15,13 +14,14 @@ from typing import Any, Literal
 import pypdfium2 as pdfium
 import pypdfium2.raw as pdfium_c
 
-from app.domain import Extraction, Heading, Page
+from app.domain import Extraction, Heading, Notice, Page
 from app.errors import DamagedDocument, DocumentLimitExceeded, NoExtractableText, PasswordRequired
 from app.ingestion.loaders import ocr
 from app.ingestion.loaders.canonical import Assembly, canonical, on_one_line
 from app.ingestion.loaders.ocr_pages import recognise_pages, unread_pages
 from app.ingestion.loaders.pdf_fonts import install_stand_in
 from app.ingestion.loaders.pdf_forms import dynamic_form_text, page_with_fields
+from app.ingestion.loaders.pdf_unreadable import abnormality, is_jumbled, readable
 from app.ingestion.port import LoadLimits, Source
 
 MEDIA_TYPES = ("application/pdf",)
@@ -35,7 +35,6 @@ _FAR = 100_000
 _HYPHEN_AT_LINE_END = re.compile(r"(?<=\w)\x02(?=\w)")
 _SOFT_HYPHEN = "\u00ad"
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
-_ODD = re.compile("[\x00\x01\x04-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ue000-\uf8ff\ufffd\U000f0000-\U0010ffff]")
 _TRAILING_SPACE = re.compile(r"[ \t]+$", re.M)
 _COLUMN_OF_LETTERS = re.compile(r"(?:^[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]{1,3}[ \u3000]*\n){4,}", re.M)
 _MEANINGLESS_TITLE = re.compile(r"\(?anonymous\)?|untitled\d*|\S+\.[a-z0-9]{2,4}", re.I)
@@ -59,6 +58,8 @@ class _PageText:
     parser: Literal["pdfium", "pypdf", "ocr"]
     images: int
     confidence: float | None = None
+    is_unreadable: bool = False
+    """Some or all of what the page shows has no letters that can be known."""
 
 
 class _Fallback:
@@ -79,7 +80,7 @@ class _Fallback:
             found: str = self._reader.pages[index].extract_text()
         except Exception:  # noqa: BLE001 - whatever pypdf stumbles over, PDFium's own text stands
             return ""
-        return "" if _is_jumbled(found) else found
+        return "" if is_jumbled(found) else found
 
 
 def _opened(source: Source) -> Any:
@@ -146,7 +147,9 @@ def _read(document: Any, source: Source) -> Extraction:
     unread = unread_pages(document, [page.text for page in pages])
     for index, found in recognise_pages(document, unread, source):
         if len(found.text) > len(pages[index].text):
-            pages[index] = replace(pages[index], text=found.text, parser="ocr", confidence=found.confidence)
+            pages[index] = replace(
+                pages[index], text=found.text, parser="ocr", confidence=found.confidence, is_unreadable=False
+            )
     form = dynamic_form_text(document)
     empty = [number for number, page in enumerate(pages, 1) if not page.text]
     if len(empty) == len(pages) and not form:
@@ -171,6 +174,7 @@ def _read(document: Any, source: Source) -> Extraction:
         warnings=(
             *assembly.notices(),
             *ocr.pages_without_text(empty, source.limits, sum(page.parser == "ocr" for page in pages)),
+            *_unreadable_text(pages),
         ),
         details=_details(pages),
     )
@@ -181,7 +185,7 @@ def _page_texts(document: Any, fallback: _Fallback) -> Iterator[_PageText]:
         try:
             yield _page_text(document, index, fallback)
         except pdfium.PdfiumError:
-            yield _PageText(_cleaned(fallback.text(index)), "pypdf", images=0)
+            yield _as_read(fallback.text(index), "pypdf", images=0)
 
 
 def _page_text(document: Any, index: int, fallback: _Fallback) -> _PageText:
@@ -193,23 +197,16 @@ def _page_text(document: Any, index: int, fallback: _Fallback) -> _PageText:
     kinds = Counter(item.type for item in page.get_objects(max_depth=4)) if not text.strip() else Counter()
     page.close()
     images = kinds[pdfium_c.FPDF_PAGEOBJ_IMAGE]
-    if kinds[pdfium_c.FPDF_PAGEOBJ_TEXT] or _abnormality(text) > _ABNORMAL_SHARE:
+    if kinds[pdfium_c.FPDF_PAGEOBJ_TEXT] or abnormality(text) > _ABNORMAL_SHARE:
         other = fallback.text(index)
-        if other.strip() and (not text.strip() or _abnormality(other) < _abnormality(text) / 2):
-            return _PageText(_cleaned(other), "pypdf", images)
-    return _PageText(_cleaned(text), "pdfium", images)
+        if other.strip() and (not text.strip() or abnormality(other) < abnormality(text) / 2):
+            return _as_read(other, "pypdf", images)
+    return _as_read(text, "pdfium", images)
 
 
-def _abnormality(text: str) -> float:
-    """Return the share of letters that no font's map explains."""
-    return len(_ODD.findall(text)) / max(1, len(text))
-
-
-def _is_jumbled(text: str) -> bool:
-    """Tell glyph numbers taken for letters: no real page mixes so many scripts."""
-    scripts = Counter(unicodedata.name(letter, "?").partition(" ")[0] for letter in text[:4000] if letter.isalpha())
-    common = sum(count for _, count in scripts.most_common(4))
-    return scripts.total() > 20 and common < 0.85 * scripts.total()
+def _as_read(text: str, parser: Literal["pdfium", "pypdf"], images: int) -> _PageText:
+    kept = readable(text)
+    return _PageText(_cleaned(kept), parser, images, is_unreadable=kept != text)
 
 
 def _cleaned(text: str) -> str:
@@ -236,6 +233,14 @@ def _no_text(pages: list[_PageText], limits: LoadLimits) -> NoExtractableText:
         hint=ocr.hint_for_scans(limits),
         extra={"report": report},
     )
+
+
+def _unreadable_text(pages: list[_PageText]) -> tuple[Notice, ...]:
+    numbers = [number for number, page in enumerate(pages, 1) if page.is_unreadable]
+    if not numbers:
+        return ()
+    detail = f"text of {len(numbers)} pages was left out: its font does not tell which letters it shows"
+    return (Notice("unreadable_text", detail, {"pages": numbers}),)
 
 
 def _details(pages: list[_PageText]) -> dict[str, Any]:

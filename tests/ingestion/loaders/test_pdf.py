@@ -4,7 +4,13 @@ from pathlib import Path
 import pytest
 from pypdf import PdfReader, PdfWriter
 
-from app.errors import DamagedDocument, DocumentLimitExceeded, NoExtractableText, PasswordRequired
+from app.errors import (
+    DamagedDocument,
+    DocumentLimitExceeded,
+    NoExtractableText,
+    PasswordRequired,
+    UnusableDocument,
+)
 
 KATAKANA = "あいうえお"
 
@@ -203,3 +209,65 @@ def test_a_book_is_read_at_150_pages_a_second(load) -> None:
     # Its cover is a picture, whose recognition is no part of this figure.
     extraction = load(path.read_bytes(), "freeculture.pdf", limits={"ocr_page_seconds": 0})
     assert len(extraction.pages) / (time.process_time() - began) > 150
+
+
+GLYPH_NUMBERS = [
+    ")*+,-./#0$1$23#",
+    ")*+6:;<6:,/#0(1$23#",
+    ":,,/==+.>?:6;+<6//=#0!1923#",
+    ":,,/==+@:??A-,8#0$1$23#",
+    ".><57=+).><+.><=+>?+.;</#0$C1C23#",
+    "*:</+@564:<+27:6.#0(1!23#",
+    "6/J/27+*?:#0%1$23&'\"#",
+]
+
+
+def test_text_whose_letters_cannot_be_known_is_left_out_and_its_page_named(load, make_pdf) -> None:
+    extraction = load(make_pdf(["One", "\n".join(["Before.", *GLYPH_NUMBERS, "After."])]), "a.pdf")
+
+    assert extraction.text == "One\n\nBefore.\nAfter."
+    [warning] = extraction.warnings
+    assert (warning.code, warning.extra) == ("unreadable_text", {"pages": [2]})
+
+
+def test_a_page_of_nothing_else_counts_as_one_without_text(load, make_pdf) -> None:
+    extraction = load(make_pdf(["One", "\n".join(GLYPH_NUMBERS)]), "a.pdf", limits={"ocr_page_seconds": 0})
+
+    assert [(warning.code, warning.extra["pages"]) for warning in extraction.warnings] == [
+        ("pages_without_text", [2]),
+        ("unreadable_text", [2]),
+    ]
+    assert extraction.coverage == 0.5
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["Preface ........................................... 4", "Contents ........................................ 5"]
+        * 3,
+        ["if (!(a[i] & ~mask) || *p++ == '\\\\') { x->y = \"%d\"; }", "for (;;) { s ^= $t @ u; }"] * 4,
+        ["f(x) = (x^2 - 1) / (2*x) + {y_0 | y > 0} - [a, b]", "(x(i) - y)^2 / (n*x(i)^(n-1))"] * 4,
+        ["| 1 | 2.5 % | -3 | (4) |", "| 5 | 6.1 % | +7 | (8) |"] * 6,
+    ],
+)
+def test_dotted_lines_code_formulas_and_tables_stay(load, make_pdf, lines: list[str]) -> None:
+    extraction = load(make_pdf(["\n".join(lines)]), "a.pdf")
+
+    assert extraction.text.split("\n") == lines
+    assert extraction.warnings == ()
+
+
+@pytest.mark.shared
+def test_no_page_of_real_files_loses_text_but_two_whose_figures_have_such_fonts(load) -> None:
+    folder = Path(__file__).parents[4] / "shared" / "files" / "pdf"
+    if not folder.is_dir():
+        pytest.skip("the shared files are not beside the project")
+    # Without the option to recognise pages, which takes minutes and is not asked here.
+    found = []
+    for path in sorted(folder.glob("*.pdf")):
+        try:
+            warnings = load(path.read_bytes(), path.name, limits={"ocr_page_seconds": 0}).warnings
+        except UnusableDocument:
+            continue
+        found += [(path.name, each.extra["pages"]) for each in warnings if each.code == "unreadable_text"]
+    assert found == [("tracemonkey.pdf", [10, 13])]
