@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from app.answering.mail_headers import header_blocks
 from app.answering.markers import without_markers
 from app.answering.sentences import Sentence, script, split_sentences
 from app.domain import Passage
@@ -43,6 +44,7 @@ class SourceSentence:
     """A sentence of a source; its offsets are those in the source's text.
 
     `context` is the source's title and headings and the heading above the sentence, `context_terms` their terms.
+    `is_header` tells the lines of a mail that say who sent it to whom and when.
     """
 
     source: int
@@ -50,6 +52,7 @@ class SourceSentence:
     terms: tuple[str, ...]
     context: str
     context_terms: tuple[str, ...]
+    is_header: bool = False
 
 
 class Evidence:
@@ -128,10 +131,12 @@ def _sentences(place: int, source: Passage, analyzer: Analyzer) -> Iterator[Sour
     headings = list(dict.fromkeys(" ".join(heading.split()) for heading in (source.title, *source.heading_path)))
     context = " ".join(headings)
     terms = tuple(analyzer.terms(context))
+    headers = list(header_blocks(source.text))
     for sentence in split_sentences(source.text):
         plain = without_markers(sentence.text)
         if plain in headings or source.text[: sentence.start].endswith("# "):
             context = " ".join((*(heading for heading in headings if heading != plain), plain))
             terms = tuple(analyzer.terms(context))
         elif any(character.isalnum() for character in plain):
-            yield SourceSentence(place, sentence, tuple(analyzer.terms(sentence.text)), context, terms)
+            is_header = any(start <= sentence.start < end for start, end in headers)
+            yield SourceSentence(place, sentence, tuple(analyzer.terms(sentence.text)), context, terms, is_header)

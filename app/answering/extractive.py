@@ -9,6 +9,7 @@ from rank_bm25 import BM25Plus
 
 from app.answering.citations import cite
 from app.answering.evidence import Evidence
+from app.answering.mail_headers import asks_about_a_mail
 from app.answering.markers import with_marker, without_markers
 from app.domain import Citation, Notice
 from app.errors import Unavailable, UpstreamRejected
@@ -64,14 +65,16 @@ def rank_sentences(question: str, evidence: Evidence, term_weights: Mapping[str,
     """Return the sentences that look most like an answer: BM25 and cosine, each from 0 to 1, and the passage's rank.
 
     `term_weights` are the question's terms with their weights in the collection; where there are none, every term
-    of the question counts the same.
+    of the question counts the same. Header lines of mails are left out unless the question asks about a mail: the
+    date that a mail was sent on is not the date that it tells of.
     """
     if not evidence.sentences:
         return Ranking(())
     weights = term_weights or dict.fromkeys(evidence.analyzer.query_terms(question), 1.0)
     words = BM25Plus([sentence.terms or ("",) for sentence in evidence.sentences]).get_scores(list(weights))
     # BM25Plus stays above 0 where a term is in most sentences; a stable sort keeps the passages' order among equals.
-    places = np.argsort(-words, kind="stable")[:EMBEDDED_SENTENCES].tolist()
+    candidates = _candidates(question, evidence)
+    places = [place for place in np.argsort(-words, kind="stable").tolist() if place in candidates][:EMBEDDED_SENTENCES]
     coverage = evidence.coverage_in_context(weights, places)
     ranks = np.array([-evidence.sentences[place].source for place in places], np.float64)
     scores = (_spread(words[places]) + coverage) / 4 + PASSAGE_RANK_SHARE * _spread(ranks)
@@ -85,6 +88,13 @@ def rank_sentences(question: str, evidence: Evidence, term_weights: Mapping[str,
     strengths = coverage + np.maximum(coverage, 2 * cosines)
     order = np.argsort(-scores, kind="stable")
     return Ranking(tuple(RankedSentence(places[at], float(scores[at]), float(strengths[at])) for at in order), failure)
+
+
+def _candidates(question: str, evidence: Evidence) -> set[int]:
+    every = set(range(len(evidence.sentences)))
+    if asks_about_a_mail(question):
+        return every
+    return {place for place in every if not evidence.sentences[place].is_header} or every
 
 
 def extract(evidence: Evidence, ranking: Ranking, weakest: float) -> tuple[str, tuple[Citation, ...]]:

@@ -108,3 +108,34 @@ def test_every_extract_quotes_exactly_and_its_spans_tile_the_answer(question, te
     assert spans[0][0] == 0
     assert spans[-1][1] == len(text)
     assert all(text[one[1] : two[0]].strip() == "" for one, two in pairwise(spans))
+
+
+MAIL = (
+    "From: Ann Lee <ann@example.org>\nTo: All staff <staff@example.org>\nSubject: Water off on Friday\n"
+    "Date: Mon, 2 Mar 2026 09:00:00 +0000\n\nThe water is turned off on Friday, 6 March 2026, from eight to noon."
+)
+
+
+def test_the_date_that_a_mail_was_sent_on_is_not_the_date_that_it_tells_of(make_passage, make_evidence) -> None:
+    evidence = make_evidence(make_passage(MAIL, title="Water off on Friday"))
+    text, _ = extract(evidence, rank_sentences("On what date is the water off?", evidence, {}), weakest=0.0)
+    assert text == "The water is turned off on Friday, 6 March 2026, from eight to noon [1]."
+
+
+def test_a_question_about_the_mail_is_answered_by_its_headers(make_passage, make_evidence) -> None:
+    evidence = make_evidence(make_passage(MAIL, title="Water off on Friday"))
+    for question, header in (("From whom was the mail sent?", "From:"), ("发件人是谁? From", "From:")):
+        text, _ = extract(evidence, rank_sentences(question, evidence, {}), weakest=9)
+        assert text.startswith(header)
+
+
+def test_a_mail_of_headers_alone_still_answers(make_passage, make_evidence) -> None:
+    evidence = make_evidence(make_passage(MAIL.partition("\n\n")[0]))
+    text, _ = extract(evidence, rank_sentences("Is the water off on Friday?", evidence, {}), weakest=9)
+    assert text.startswith("Subject: Water off")
+
+
+def test_fields_of_a_note_that_is_no_mail_answer(make_passage, make_evidence) -> None:
+    evidence = make_evidence(make_passage("Date: 6 March 2026\nPlace: the hall\n\nAll are welcome."))
+    text, _ = extract(evidence, rank_sentences("What is the date?", evidence, {}), weakest=9)
+    assert text.startswith("Date: 6 March 2026")
