@@ -31,6 +31,10 @@ class LanceDB:
     modes: tuple[Mode, ...] = ("hybrid", "dense", "keyword")
     threads = True
 
+    def __init__(self) -> None:
+        self._lancedb = _needed("lancedb")
+        self._reranker = _needed("lancedb.rerankers").RRFReranker()
+
     def build(self, folder: Path, documents: Iterable[GrownDocument]) -> None:
         """Write the rows in batches, then make the indexes."""
         table = None
@@ -40,7 +44,7 @@ class LanceDB:
                 for row, vector in rows
             ]
             if table is None:
-                table = _needed("lancedb").connect(folder).create_table("passages", _arrow(records))
+                table = self._lancedb.connect(folder).create_table("passages", _arrow(records))
             else:
                 table.add(_arrow(records))
         if table is None:
@@ -54,8 +58,7 @@ class LanceDB:
 
     def open(self, folder: Path, queries: GrownQueries) -> None:
         """Open the table."""
-        self._table = _needed("lancedb").connect(folder).open_table("passages")
-        self._reranker = _needed("lancedb.rerankers").RRFReranker()
+        self._table = self._lancedb.connect(folder).open_table("passages")
         self._queries = queries
 
     def search(self, question: str, mode: Mode, top_k: int, chosen: Selection | None) -> Sequence[int]:
@@ -85,6 +88,9 @@ class Chroma:
     how = "HNSW cosine, max_neighbors 32, ef_construction 200, ef_search 200; dense only, it has no BM25 of its own"
     modes: tuple[Mode, ...] = ("dense",)
     threads = True
+
+    def __init__(self) -> None:
+        self._chroma = _needed("chromadb")
 
     def build(self, folder: Path, documents: Iterable[GrownDocument]) -> None:
         """Add the rows in batches; the index grows with them."""
@@ -126,10 +132,9 @@ class Chroma:
         """Forget the collection."""
         del self._collection
 
-    @staticmethod
-    def _client(folder: Path) -> Any:
-        settings = _needed("chromadb.config").Settings(anonymized_telemetry=False)
-        return _needed("chromadb").PersistentClient(str(folder), settings=settings)
+    def _client(self, folder: Path) -> Any:
+        settings = self._chroma.config.Settings(anonymized_telemetry=False)
+        return self._chroma.PersistentClient(str(folder), settings=settings)
 
 
 class Txtai:
@@ -143,6 +148,9 @@ class Txtai:
     modes: tuple[Mode, ...] = ("hybrid", "dense")
     threads = False
 
+    def __init__(self) -> None:
+        self._txtai = _needed("txtai")
+
     def build(self, folder: Path, documents: Iterable[GrownDocument]) -> None:
         """Index all rows at once, as it does."""
         waiting: deque[NDArray[np.float32]] = deque()
@@ -152,7 +160,13 @@ class Txtai:
                 waiting.append(vector)
                 yield row.number, {"text": row.text, "slot": row.slot, "document": row.document}, None
 
-        embeddings = self._made(lambda texts: np.stack([waiting.popleft() for _ in texts]))
+        embeddings = self._txtai.Embeddings(
+            method="external",
+            transform=lambda texts: np.stack([waiting.popleft() for _ in texts]),
+            content=True,
+            hybrid=True,
+            faiss={"nprobe": 64},
+        )
         embeddings.index(rows())
         del embeddings.config["transform"]
         embeddings.save(str(folder))
@@ -160,7 +174,7 @@ class Txtai:
 
     def open(self, folder: Path, queries: GrownQueries) -> None:
         """Load the index."""
-        self._embeddings = _needed("txtai").Embeddings()
+        self._embeddings = self._txtai.Embeddings()
         self._embeddings.load(str(folder), config={"transform": lambda texts: queries.embed_queries(texts)})
         self._scoring = self._embeddings.scoring
 
@@ -178,16 +192,6 @@ class Txtai:
     def close(self) -> None:
         """Close the index."""
         self._embeddings.close()
-
-    @staticmethod
-    def _made(transform: Callable[[Sequence[str]], NDArray[np.float32]]) -> Any:
-        return _needed("txtai").Embeddings(
-            method="external",
-            transform=transform,
-            content=True,
-            hybrid=True,
-            faiss={"nprobe": 64},
-        )
 
 
 ENGINES: Mapping[str, Callable[[], Engine]] = {
@@ -210,6 +214,7 @@ def _needed(module: str) -> Any:
     # Neither a model hub nor a telemetry server is to be asked in a measurement.
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    os.environ.setdefault("LANCE_LOG", "error")
     try:
         return importlib.import_module(module)
     except ImportError as error:
