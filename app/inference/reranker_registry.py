@@ -37,6 +37,7 @@ class Rerankers:
 
     def __init__(self, settings: Settings, language_model: LanguageModel | None) -> None:
         self.settings = settings
+        self.timeout_seconds = settings.rerank_timeout_seconds
         self.language_model = language_model
         self.judging = ThreadPoolExecutor(settings.rerank_requests, thread_name_prefix="rerank-judge")
         self.embedding = ThreadPoolExecutor(settings.embedding_threads, thread_name_prefix="rerank-embed")

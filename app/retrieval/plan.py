@@ -5,6 +5,7 @@ from typing import Literal, TypeAlias
 
 from app.filters import Filter
 from app.inference.port import Message
+from app.retrieval.vocabulary import NO_VOCABULARY, Vocabulary
 from app.stores.port import VectorField
 
 Mode: TypeAlias = Literal["dense", "keyword", "hybrid"]
@@ -134,6 +135,7 @@ class SearchPlan:
     """The conversation before, from which `rewrite` resolves references."""
     transform: TransformOptions = field(default_factory=TransformOptions)
     query_syntax: QuerySyntax | None = None
+    vocabulary: Vocabulary = NO_VOCABULARY
     as_you_type: bool = False
     fuzzy: bool = True
     narrow_to_parents: int | None = None
@@ -158,6 +160,11 @@ class SearchPlan:
             return (self.mode,)
         weights = fixed_weights(self.fusion) or LegWeights()
         return tuple(name for name, weight in (("dense", weights.dense), ("keyword", weights.keyword)) if weight > 0)
+
+    @property
+    def needs_embedder(self) -> bool:
+        """Return whether the embedding model reads the query."""
+        return "dense" in self.legs or (self.rerank is not None and self.rerank.model == "embedding")
 
 
 def fixed_weights(fusion: Fusion) -> LegWeights | None:

@@ -25,7 +25,7 @@ def search_present(
 
     The embedder takes its place in `models`.
     """
-    if "dense" not in plan.legs:
+    if not plan.needs_embedder:
         # A collection whose model is not configured here still answers by keywords.
         return search(opened, models, collection_name, plan)
     for _ in range(_ATTEMPTS):

@@ -18,6 +18,7 @@ from app.retrieval.query_transforms import SearchQueries, transform_queries
 from app.retrieval.reranking import rerank
 from app.retrieval.run import Models, SearchRun
 from app.retrieval.scored import Scored, with_scores
+from app.retrieval.thresholds import above_minimum
 from app.retrieval.trace import Trace
 from app.telemetry import StageTimer, counters
 
@@ -67,12 +68,13 @@ def search(opened: OpenCollection, models: Models, collection_name: str, plan: S
     with timer.stage("hydrate"):
         hits, following = arrange(run, found.scored.ranking, found.offset)
         passages = make_passages(run, collection_name, hits, found.scored, found.offset + 1)
+    facets = count_facets(run, found.scored.ranking)
     return SearchResult(
         passages=passages,
         queries_used=found.queries.texts,
         mode=plan.mode,
         degraded=tuple(run.degraded),
-        facets=count_facets(run, found.scored.ranking),
+        facets=facets,
         warnings=tuple(run.warnings),
         timings_ms=timer.milliseconds(),
         term_weights=found.term_weights,
@@ -82,12 +84,14 @@ def search(opened: OpenCollection, models: Models, collection_name: str, plan: S
 
 
 def _find(run: SearchRun) -> _Found:
+    _warn_of_missing_fields(run)
     queries = transform_queries(run)
     legs = fetch_legs(run, queries)
     with run.timer.stage("fuse"):
         fused = fuse(run.plan, legs)
         run.trace.add("fuse", fused.candidates, method=fused.score_type)
-    ranking = rerank(run, fused, legs)
+    ranking = rerank(run, fused, legs, queries.texts[0])
+    ranking = above_minimum(run, ranking, legs)
     ranking = diversify(run, ranking)
     _warn_of_no_terms(run, legs)
     return _Found(with_scores(ranking, fused, legs), 0, queries, legs.term_weights)
@@ -98,6 +102,13 @@ def _continue(run: SearchRun) -> _Found:
     scored, offset = decode_cursor(run.plan)
     queries = SearchQueries((run.plan.query, *run.plan.queries))
     return _Found(only_visible(run, scored), offset, queries, {})
+
+
+def _warn_of_missing_fields(run: SearchRun) -> None:
+    for field_name in run.plan.fields:
+        if run.opened.index.of_field(field_name) is None:
+            detail = f'no document of this collection has vectors of the field {field_name}; "indexing": "enhanced" keeps them'
+            run.warn(f"no_{field_name}_vectors", detail)
 
 
 def _warn_of_no_terms(run: SearchRun, legs: Legs) -> None:

@@ -1,0 +1,16 @@
+"""Cut a text that is too long for a model into windows that overlap, so that nothing of it is left unread."""
+
+from collections.abc import Callable
+
+from semantic_text_splitter import TextSplitter
+
+OVERLAP = 0.2
+"""The share of a window that stands in the one before too, so that what a cut tears apart stands whole in one."""
+
+
+def cut_windows(text: str, most_tokens: int, count_tokens: Callable[[str], int]) -> list[str]:
+    """Return the text whole where it fits, else windows of it, cut between sentences or, at worst, words."""
+    if count_tokens(text) <= most_tokens:
+        return [text]
+    splitter = TextSplitter.from_callback(count_tokens, most_tokens, overlap=int(most_tokens * OVERLAP))
+    return splitter.chunks(text) or [text]
