@@ -1,131 +1,196 @@
-"""Measure search quality over HTTP with default settings: nDCG@10 and recall@100 of each mode.
+"""Measure search quality over HTTP with default settings: nDCG@10 and recall@100 of the ways that need no other model.
 
+    python benchmarks/quality.py --all --folder ~/quality
     python benchmarks/quality.py scifact cranfield
-    python benchmarks/quality.py scifact --url http://127.0.0.1:8000 --key $ADMIN
+    python benchmarks/quality.py scifact --only keyword dense hybrid --url http://127.0.0.1:8000 --key $ADMIN
 
 Each data set is a folder with corpus.jsonl, queries.jsonl and qrels.tsv. A document's title is joined to its text. A
-document ranks where its best chunk ranks.
+document ranks where its best passage ranks. `--folder` keeps the server's data, so that another run ingests nothing;
+without it, or on another server's `--url`, the collections are removed at the end.
+
+Every column is one member of the search body beside the question, with everything else as it is by default. Rerankers
+look at the first 30 passages, as they do by default, so that recall@100 is that of the hybrid search before them.
+`parent_child` is the hybrid search of the same documents in a collection with that chunking, which finds children and
+gives each parent once. Where fewer than one text in twenty is longer than a child, it changes nothing and is not
+measured.
 """
 
 import argparse
-import csv
-import json
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx
+from quality_data import DataSet, keep_collection
 from serving import serve
 
 DATA = Path(__file__).parent.parent.parent / "shared" / "data"
-MODES = ("keyword", "dense", "hybrid")
+ALL = (
+    "scifact",
+    "cranfield",
+    "medline",
+    "xquad_en",
+    "xquad_zh",
+    "xquad_enq_zhp",
+    "nfcorpus_prep",
+    "cmrc2018",
+    "rgb_zh",
+    "hotpotqa_100",
+    "musique_100",
+)
 DEPTH = 100
-BATCH = 500
+RERANKED = 30
+QUESTIONS = 300
+CLIENTS = 2
+FEW_LONG_TEXTS = 0.05
+LEGS = ("keyword", "dense")
 
 
 @dataclass(frozen=True)
-class DataSet:
-    """Texts and questions by id, and each question's grades by document id."""
+class Way:
+    """One column: what its search says beside the question, and how its collection cuts documents."""
 
-    name: str
-    texts: dict[str, str]
-    queries: dict[str, str]
-    grades: dict[str, dict[str, int]]
+    search: Mapping[str, Any]
+    collection: Mapping[str, Any] | None = None
 
-    @classmethod
-    def read(cls, folder: Path) -> "DataSet":
-        texts = {
-            row["_id"]: f"{row.get('title') or ''} {row['text']}".strip() for row in _lines(folder / "corpus.jsonl")
-        }
-        queries = {row["_id"]: row["text"] for row in _lines(folder / "queries.jsonl")}
-        grades: dict[str, dict[str, int]] = {}
-        with (folder / "qrels.tsv").open(encoding="utf-8", newline="") as file:
-            for query, document, grade in list(csv.reader(file, delimiter="\t"))[1:]:
-                grades.setdefault(query, {})[document] = int(grade)
-        return cls(folder.name, texts, queries, grades)
+    @property
+    def is_reranked(self) -> bool:
+        """Return whether only the first passages are looked at, so that the depth says nothing."""
+        return "rerank" in self.search
+
+
+WAYS: Mapping[str, Way] = {
+    "keyword": Way({"mode": "keyword"}),
+    "dense": Way({"mode": "dense"}),
+    "hybrid": Way({}),
+    "lexical": Way({"rerank": {"model": "lexical", "timeout_seconds": 10}}),
+    "embedding": Way({"rerank": {"model": "embedding", "timeout_seconds": 10}}),
+    "MMR": Way({"diversity": {}}),
+    "parent_child": Way({"expand": {"parent": True}}, {"chunking": {"strategy": "parent_child"}}),
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Means over a data set's questions; a way that says nothing of the depth has no recall."""
+
+    gain: float
+    recall: float | None
+
+    def __str__(self) -> str:
+        return f"{self.gain:.3f}" if self.recall is None else f"{self.gain:.3f} / {self.recall:.3f}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("datasets", nargs="+", metavar="DATASET")
+    parser.add_argument("datasets", nargs="*", metavar="DATASET")
+    parser.add_argument("--all", action="store_true", help=f"these: {' '.join(ALL)}")
+    parser.add_argument("--only", nargs="+", choices=WAYS, default=list(WAYS), help="columns; all by default")
+    parser.add_argument("--questions", type=int, default=QUESTIONS, help="at most so many of each set, evenly spread")
     parser.add_argument("--data", type=Path, default=DATA, help="folder of the data sets")
+    parser.add_argument("--folder", type=Path, help="keep the server's data here for another run")
     parser.add_argument("--url", help="a running server instead of one of our own")
     parser.add_argument("--key", default="", help="its admin key")
     options = parser.parse_args()
-    print("| data set | documents | questions | " + " | ".join(f"{mode} nDCG@10 / recall@100" for mode in MODES) + " |")
-    print("|---" * (3 + len(MODES)) + "|")
-    with _client(options.url, options.key) as client:
-        for name in options.datasets:
-            data = DataSet.read(options.data / name)
-            collection = f"quality-{name.replace('_', '-')}-{int(time.time())}"
-            ids = _put(client, collection, data)
-            cells = [_measure(client, collection, data, ids, mode) for mode in MODES]
-            client.delete(f"/v1/collections/{collection}").raise_for_status()
-            asked = len(data.grades)
-            print(f"| {name} | {len(data.texts)} | {asked} | {' | '.join(cells)} |", flush=True)
+    names = ALL if options.all else options.datasets
+    if not names:
+        parser.error("name a data set, or say --all")
+    begin = time.perf_counter()
+    print(f"| data set | documents | questions | {' | '.join(options.only)} |")
+    print("|---" * (3 + len(options.only)) + "|")
+    rows: list[dict[str, Cell]] = []
+    with _client(options) as client:
+        for name in names:
+            data = DataSet.read(options.data / name, options.questions)
+            row = _measured(client, data, options.only, keep=options.folder is not None)
+            rows.append(row)
+            cells = " | ".join(str(row.get(way, "as hybrid")) for way in options.only)
+            print(f"| {name} | {len(data.texts)} | {len(data.grades)} | {cells} |", flush=True)
+    for line in _summary(rows, options.only):
+        print(line)
+    print(f"\nnDCG@10 / recall@100, {(time.perf_counter() - begin) / 60:.0f} minutes")
 
 
 @contextmanager
-def _client(url: str | None, key: str) -> Iterator[httpx.Client]:
-    if url is None:
-        with serve() as served, served.client() as client:
+def _client(options: argparse.Namespace) -> Iterator[httpx.Client]:
+    if options.url is None:
+        with serve(options.folder) as served, served.client() as client:
             yield client
         return
-    with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {key}"}, timeout=600) as client:
+    headers = {"Authorization": f"Bearer {options.key}"}
+    with httpx.Client(base_url=options.url, headers=headers, timeout=600) as client:
         yield client
 
 
-def _put(client: httpx.Client, collection: str, data: DataSet) -> dict[str, str]:
-    """Ingest every text, wait until all are ready, and return the data set's id of each document's id."""
-    client.put(f"/v1/collections/{collection}", json={}).raise_for_status()
-    ids = {f"d{number}": original for number, original in enumerate(data.texts) if data.texts[original]}
-    waiting = list(ids)
-    for start in range(0, len(waiting), BATCH):
-        batch = [{"id": each, "text": data.texts[ids[each]]} for each in waiting[start : start + BATCH]]
-        answer = client.post(f"/v1/collections/{collection}/documents", json={"documents": batch})
-        answer.raise_for_status()
-        errors = [result["error"] for result in answer.json()["results"] if result["error"]]
-        if errors:
-            raise SystemExit(f"{collection}: {errors[0]}")
-    while True:
-        counts = client.get(f"/v1/collections/{collection}/stats").raise_for_status().json()["documents"]
-        if counts.get("failed"):
-            raise SystemExit(f"{collection}: {counts['failed']} documents failed")
-        if counts.get("ready") == len(ids):
-            return ids
-        time.sleep(2)
+def _measured(client: httpx.Client, data: DataSet, names: Sequence[str], *, keep: bool) -> dict[str, Cell]:
+    row: dict[str, Cell] = {}
+    collections: set[str] = set()
+    for name in names:
+        way = WAYS[name]
+        if way.collection is not None and data.longer_than_a_child() < FEW_LONG_TEXTS:
+            continue
+        suffix = "" if way.collection is None else f"-{name.replace('_', '-')}"
+        collection = keep_collection(client, data, suffix, way.collection or {})
+        collections.add(collection)
+        row[name] = _measure(client, collection, data, way)
+    for collection in () if keep else collections:
+        client.delete(f"/v1/collections/{collection}").raise_for_status()
+    return row
 
 
-def _measure(client: httpx.Client, collection: str, data: DataSet, ids: dict[str, str], mode: str) -> str:
-    gains, recalls = [], []
-    for query, grades in data.grades.items():
-        body = {"query": data.queries[query], "mode": mode, "top_k": DEPTH}
-        answer = client.post(f"/v1/collections/{collection}/search", json=body)
-        answer.raise_for_status()
-        ranking = list(dict.fromkeys(ids[hit["document_id"]] for hit in answer.json()["data"]))
-        gains.append(normalised_gain(ranking[:10], grades))
-        relevant = {document for document, grade in grades.items() if grade > 0}
-        recalls.append(len(relevant.intersection(ranking)) / len(relevant) if relevant else 0.0)
-    return f"{sum(gains) / len(gains):.4f} / {sum(recalls) / len(recalls):.3f}"
+def _measure(client: httpx.Client, collection: str, data: DataSet, way: Way) -> Cell:
+    ids = data.document_ids()
+
+    def ask(query: str) -> list[str]:
+        body = {"query": data.queries[query], "top_k": RERANKED if way.is_reranked else DEPTH, **way.search}
+        answer = client.post(f"/v1/collections/{collection}/search", json=body).raise_for_status().json()
+        if answer["degraded"]:
+            raise SystemExit(f"{collection}: {query} was answered without {', '.join(answer['degraded'])}")
+        return list(dict.fromkeys(ids[hit["document_id"]] for hit in answer["data"]))
+
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        rankings = list(zip(pool.map(ask, data.grades), data.grades.values(), strict=True))
+    gain = _mean([normalised_gain(ranking[:10], grades) for ranking, grades in rankings])
+    return Cell(gain, None if way.is_reranked else _mean([recall(ranking, grades) for ranking, grades in rankings]))
 
 
-def normalised_gain(ranking: list[str], grades: dict[str, int]) -> float:
+def _summary(rows: Sequence[Mapping[str, Cell]], names: Sequence[str]) -> Iterator[str]:
+    """Yield the means, and the lowest differences to the better leg; what was not measured is as hybrid."""
+    full = [{name: row.get(name) or row["hybrid"] for name in names if name in row or "hybrid" in row} for row in rows]
+    shown = [name for name in names if all(name in row for row in full)]
+    means = {name: f"{_mean([row[name].gain for row in full]):.3f}" for name in shown}
+    yield f"| mean | | | {' | '.join(means.get(name, '') for name in names)} |"
+    if set(LEGS) <= set(shown):
+        better = [max(row[leg].gain for leg in LEGS) for row in full]
+        lowest = {
+            name: f"{min(row[name].gain - leg for row, leg in zip(full, better, strict=True)):+.3f}" for name in shown
+        }
+        yield f"| lowest against the better leg | | | {' | '.join(lowest.get(name, '') for name in names)} |"
+
+
+def normalised_gain(ranking: Sequence[str], grades: Mapping[str, int]) -> float:
     """Return nDCG with linear gains (Järvelin and Kekäläinen 2002), as trec_eval computes it."""
     ideal = _discounted(sorted((grade for grade in grades.values() if grade > 0), reverse=True)[:10])
     return _discounted([max(0, grades.get(document, 0)) for document in ranking]) / ideal if ideal else 0.0
 
 
-def _discounted(gains: list[int]) -> float:
+def recall(ranking: Sequence[str], grades: Mapping[str, int]) -> float:
+    """Return the share of the relevant documents that the ranking holds."""
+    relevant = {document for document, grade in grades.items() if grade > 0}
+    return len(relevant.intersection(ranking)) / len(relevant) if relevant else 0.0
+
+
+def _discounted(gains: Sequence[int]) -> float:
     return sum(gain / math.log2(place + 2) for place, gain in enumerate(gains))
 
 
-def _lines(path: Path) -> Iterator[dict[str, str]]:
-    with path.open(encoding="utf-8") as file:
-        for line in file:
-            yield json.loads(line)
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
 
 
 if __name__ == "__main__":
