@@ -139,6 +139,7 @@ def build_services(settings: Settings) -> Services:
             webhooks,
             http,
             timeout_seconds=settings.webhook_timeout_seconds,
+            most_at_once=settings.webhook_deliveries,
             most_attempts=settings.webhook_attempts,
             retention_days=settings.job_retention_days,
         ),

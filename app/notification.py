@@ -46,6 +46,7 @@ class Notifier:
         http: GuardedHttp,
         *,
         timeout_seconds: float,
+        most_at_once: int = 1,
         most_attempts: int,
         retention_days: float,
         clock: Callable[[], float] = time.time,
@@ -53,6 +54,8 @@ class Notifier:
         self._webhooks = webhooks
         self._http = http
         self._timeout_seconds = timeout_seconds
+        # One place is left for other collections, however many receivers of one do not answer.
+        self._most_of_one = max(1, most_at_once - 1)
         self._most_attempts = most_attempts
         self._retention = timedelta(days=retention_days)
         self._clock = clock
@@ -70,7 +73,7 @@ class Notifier:
     # --- deliver ---
 
     def deliver_or_wait(self) -> None:
-        """Make the attempt that is due longest, or wait a moment for one; forget old deliveries now and then."""
+        """Make the attempt whose turn it is, or wait a moment for one; forget old deliveries now and then."""
         if self._trimmed is None or time.monotonic() - self._trimmed > TRIM_SECONDS:
             self._trimmed = time.monotonic()
             self._webhooks.remove_ended(datetime.now(UTC) - self._retention)
@@ -79,8 +82,9 @@ class Notifier:
                 self._webhooks.wake.wait(POLL_SECONDS)
 
     def deliver_next(self) -> bool:
-        """Make the attempt that is due longest, if one is; return whether there was one."""
-        claimed = self._webhooks.claim(self._owner, self._timeout_seconds + LEASE_MARGIN_SECONDS)
+        """Make the attempt whose turn it is, if one is due; return whether there was one."""
+        lease_seconds = self._timeout_seconds + LEASE_MARGIN_SECONDS
+        claimed = self._webhooks.claim(self._owner, lease_seconds, most_of_one=self._most_of_one)
         if claimed is None:
             return False
         delivery, webhook = claimed

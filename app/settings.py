@@ -119,6 +119,7 @@ class Settings(BaseSettings):
     )
     fetch_timeout_seconds: float = Field(60, gt=0, description="Time limit of one fetch, redirects included")
     webhook_timeout_seconds: float = Field(10, gt=0, description="Time limit of one delivery to a webhook")
+    webhook_deliveries: int = Field(4, ge=1, le=64, description="Deliveries to webhooks at once, per server process")
     webhook_attempts: int = Field(10, ge=1, le=100, description="Attempts of a delivery before it is given up")
 
     ingest_threads: int = Field(2, ge=1, le=64, description="Jobs in work side by side, per server process")

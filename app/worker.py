@@ -90,7 +90,8 @@ class Worker:
         if released:
             log.warning("took back jobs of processes that died", extra={"jobs": released})
         loops = [("index", self._bring_indexes_up), ("heartbeat", self._renew), ("maintenance", self._maintain)]
-        loops += [("idle", self._close_idle), ("sources", self._refresh_sources), ("webhooks", self._deliver)]
+        loops += [("idle", self._close_idle), ("sources", self._refresh_sources)]
+        loops += [(f"webhooks-{number}", self._deliver) for number in range(self.services.settings.webhook_deliveries)]
         loops += [(f"ingest-{number}", self._work) for number in range(self.services.settings.ingest_threads)]
         if self.warms_up:
             # Not one of the loops: it ends.

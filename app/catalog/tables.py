@@ -197,5 +197,7 @@ webhook_deliveries = Table(
     metadata,
     WebhookDeliveryColumns,
     Index(None, "state", "next_at"),
+    # Whether something is due for a webhook.
+    Index(None, "webhook_id", "state", "next_at"),
     Index(None, "webhook_id", "created_at", "id"),
 )

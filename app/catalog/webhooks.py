@@ -1,12 +1,14 @@
 """Where a collection's events are sent, and each event on its way there."""
 
+import itertools
 import secrets
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, bindparam, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from app.catalog.database import Database
@@ -14,10 +16,10 @@ from app.catalog.paging import NewestFirst
 from app.catalog.tables import collections, webhook_deliveries, webhooks
 from app.catalog.webhook import Delivery, DeliveryState, Event, Webhook
 from app.errors import Conflict, NotFound
-from app.stores.column_types import utc_now
+from app.stores.column_types import UtcTime, utc_now
 
 MOST_WEBHOOKS = 20
-"""Of one collection: each that does not answer keeps the deliveries of all others waiting for a time limit."""
+"""Of one collection: each that does not answer keeps an attempt under way for a time limit."""
 
 _BATCH = 500
 _newest_webhooks = NewestFirst(webhooks)
@@ -34,6 +36,9 @@ class Webhooks:
         self._database = database
         self._clock = clock
         self.wake = threading.Condition()
+        self._count = itertools.count(1)
+        self._turns: dict[str, int] = {}
+        """When each collection that waits had its last turn in this process; 0 is never."""
 
     # --- webhooks ---
 
@@ -117,34 +122,47 @@ class Webhooks:
 
     # --- deliver ---
 
-    def claim(self, owner: str, lease_seconds: float) -> tuple[Delivery, Webhook] | None:
-        """Take the delivery that has waited longest for its attempt; no other caller gets it until the lease ends.
+    def claim(self, owner: str, lease_seconds: float, *, most_of_one: int = 1) -> tuple[Delivery, Webhook] | None:
+        """Take the delivery to attempt next; no other caller gets it until the lease ends.
 
-        An attempt whose process dies is made again after the lease: what is sent may arrive twice.
+        A webhook gets one at a time, in order. Collections take turns: first the one with the fewest attempts under
+        way, then the one served longest ago; the owner has at most `most_of_one` of the same one under way. An attempt
+        whose process dies is made again after the lease: what is sent may arrive twice.
         """
         now = self._clock()
-        due = (webhook_deliveries.c.state == DeliveryState.PENDING) & (webhook_deliveries.c.next_at <= now)
-        order = (webhook_deliveries.c.next_at, webhook_deliveries.c.created_at, webhook_deliveries.c.id)
-        first = select(webhook_deliveries.c.id).where(due).order_by(*order).limit(1)
         with self._database.read() as connection:
-            if connection.execute(first).first() is None:
+            if connection.execute(select(webhook_deliveries.c.id).where(_due(now)).limit(1)).first() is None:
                 return None
-        taken = (
-            update(webhook_deliveries)
-            .where(webhook_deliveries.c.id == first.scalar_subquery())
-            .values(
-                owner=owner, attempts=webhook_deliveries.c.attempts + 1, next_at=now + timedelta(seconds=lease_seconds)
-            )
-            .returning(webhook_deliveries)
-        )
         with self._database.write() as connection:
-            row = connection.execute(taken).mappings().one_or_none()
-            if row is None:
+            chosen = self._next_webhook(connection, owner, now, most_of_one)
+            if chosen is None:
                 return None
-            its_webhook = (
-                connection.execute(select(webhooks).where(webhooks.c.id == row["webhook_id"])).mappings().one()
+            order = (webhook_deliveries.c.next_at, webhook_deliveries.c.created_at, webhook_deliveries.c.id)
+            of_chosen = _due(now) & (webhook_deliveries.c.webhook_id == chosen.id)
+            first = select(webhook_deliveries.c.id).where(of_chosen).order_by(*order).limit(1)
+            attempt = {"attempts": webhook_deliveries.c.attempts + 1, "next_at": now + timedelta(seconds=lease_seconds)}
+            taken = (
+                update(webhook_deliveries)
+                .where(webhook_deliveries.c.id == first.scalar_subquery())
+                .values(owner=owner, **attempt)
             )
-        return Delivery.of(row), Webhook.of(its_webhook)
+            row = connection.execute(taken.returning(webhook_deliveries)).mappings().one()
+        return Delivery.of(row), chosen
+
+    def _next_webhook(self, connection: Connection, owner: str, now: datetime, most_of_one: int) -> Webhook | None:
+        attempts = connection.execute(_UNDER_WAY, {"now": now}).all()
+        busy = {webhook_id for webhook_id, _, _ in attempts}
+        of_collection = Counter(collection_id for _, collection_id, _ in attempts)
+        ours = Counter(collection_id for _, collection_id, attempting in attempts if attempting == owner)
+        waiting = [Webhook.of(row) for row in connection.execute(_WITH_DUE, {"now": now}).mappings()]
+        self._turns = {webhook.collection_id: self._turns.get(webhook.collection_id, 0) for webhook in waiting}
+        free = [each for each in waiting if each.id not in busy and ours[each.collection_id] < most_of_one]
+        if not free:
+            return None
+
+        chosen = min(free, key=lambda each: (of_collection[each.collection_id], self._turns[each.collection_id]))
+        self._turns[chosen.collection_id] = next(self._count)
+        return chosen
 
     def delivered(self, delivery: Delivery, status: int) -> None:
         """End a delivery that the attempt of `delivery` brought to its receiver."""
@@ -237,6 +255,27 @@ class Webhooks:
             "delivered_at": None,
         }
 
+
+def _due(now: datetime | ColumnElement[datetime]) -> ColumnElement[bool]:
+    return (webhook_deliveries.c.state == DeliveryState.PENDING) & (webhook_deliveries.c.next_at <= now)
+
+
+_now: ColumnElement[datetime] = bindparam("now", type_=UtcTime())
+_UNDER_WAY = (
+    select(webhook_deliveries.c.webhook_id, webhooks.c.collection_id, webhook_deliveries.c.owner)
+    .join(webhooks)
+    .where(
+        webhook_deliveries.c.state == DeliveryState.PENDING,
+        webhook_deliveries.c.next_at > _now,
+        webhook_deliveries.c.owner.is_not(None),
+    )
+)
+_oldest_due = (
+    select(func.min(webhook_deliveries.c.next_at))
+    .where(_due(_now), webhook_deliveries.c.webhook_id == webhooks.c.id)
+    .scalar_subquery()
+)
+_WITH_DUE = select(webhooks).where(_oldest_due.is_not(None)).order_by(_oldest_due, webhooks.c.created_at)
 
 _NOT_DUE: dict[str, Any] = {"owner": None, "next_at": None}
 

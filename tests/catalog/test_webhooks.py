@@ -94,9 +94,11 @@ def test_what_is_rolled_back_is_not_announced(
 
 
 def test_several_processes_never_make_the_same_attempt(
-    webhooks: Webhooks, database: Database, handbook: Collection, webhook: Webhook, clock: Any, tmp_path: Path
+    webhooks: Webhooks, database: Database, handbook: Collection, clock: Any, tmp_path: Path
 ) -> None:
-    announce(webhooks, database, handbook, *[READY] * 5)
+    for _ in range(5):
+        webhooks.create(handbook.id, "https://hooks.example/", [READY])
+    announce(webhooks, database, handbook, READY, READY)
     databases = [Database(tmp_path / "catalog.db") for _ in range(8)]
     with ThreadPoolExecutor(8) as pool:
         claims = list(pool.map(lambda other: Webhooks(other, clock=clock).claim(str(id(other)), LEASE), databases))
@@ -153,7 +155,53 @@ def test_a_webhook_that_is_down_rests_as_a_whole_and_holds_up_no_other(
     webhooks.delivered(other, 200)
     assert webhooks.claim("us", LEASE) is None
     clock.pass_time(60)
-    assert {claimed(webhooks).webhook_id for _ in range(2)} == {webhook.id}
+    assert claimed(webhooks).webhook_id == webhook.id
+
+
+def test_a_webhook_gets_its_events_one_at_a_time_and_in_order(
+    webhooks: Webhooks, database: Database, handbook: Collection, webhook: Webhook, clock: Any
+) -> None:
+    announce(webhooks, database, handbook, READY)
+    clock.pass_time(1)
+    announce(webhooks, database, handbook, FINISHED, READY)
+    first = claimed(webhooks, "a")
+    assert first.payload["data"] == {"n": 0}
+    assert webhooks.claim("b", LEASE) is None
+    webhooks.delivered(first, 200)
+    assert claimed(webhooks, "b").payload["data"] == {"n": 1}
+
+
+def test_collections_take_turns_whatever_waits_for_one(
+    webhooks: Webhooks, database: Database, handbook: Collection, recipes: Collection, webhook: Webhook, clock: Any
+) -> None:
+    announce(webhooks, database, handbook, *[READY] * 20)
+    clock.pass_time(1)
+    later = webhooks.create(recipes.id, "https://other.example/", [READY])
+    announce(webhooks, database, recipes, *[READY] * 3)
+    served = []
+    for _ in range(8):
+        delivery = claimed(webhooks)
+        served.append(delivery.webhook_id)
+        webhooks.delivered(delivery, 200)
+    assert served == [webhook.id, later.id] * 3 + [webhook.id] * 2
+
+
+def test_receivers_of_one_collection_that_do_not_answer_leave_a_place_for_others(
+    webhooks: Webhooks, database: Database, handbook: Collection, recipes: Collection, clock: Any
+) -> None:
+    for _ in range(5):
+        webhooks.create(handbook.id, "https://slow.example/", [READY])
+    announce(webhooks, database, handbook, READY)
+    for _ in range(3):
+        assert webhooks.claim("us", LEASE, most_of_one=3) is not None
+    assert webhooks.claim("us", LEASE, most_of_one=3) is None
+    other = webhooks.create(recipes.id, "https://other.example/", [READY])
+    announce(webhooks, database, recipes, READY)
+    claim = webhooks.claim("us", LEASE, most_of_one=3)
+    assert claim is not None
+    assert claim[1].id == other.id
+    # Another process has places of its own.
+    assert webhooks.claim("them", LEASE, most_of_one=3) is not None
 
 
 def test_a_receiver_that_is_gone_gets_nothing_any_more(
