@@ -8,9 +8,8 @@ import json
 import re
 import threading
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
-import httpx2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,6 +17,9 @@ from app.errors import FootnoteError, Misconfigured, RerankUnavailable, Upstream
 from app.inference.remote import sendable
 from app.inference.rerankers.deadline import Deadline
 from app.inference.token_counter import estimate_tokens
+
+if TYPE_CHECKING:
+    import httpx2
 
 _VERSION = re.compile(r"/v\d+(?:/|$)")
 _CONNECT_SECONDS = 5.0
@@ -88,6 +90,8 @@ class HttpReranker:
         raise UpstreamRejected("The rerank server did not answer with JSON", hint="check FOOTNOTE_RERANK_BASE_URL")
 
     def _attempt(self, body: dict[str, Any], deadline: Deadline) -> bytes | FootnoteError:
+        import httpx2
+
         left = deadline.left()
         timeout = httpx2.Timeout(left, connect=min(left, _CONNECT_SECONDS))
         try:
@@ -98,14 +102,17 @@ class HttpReranker:
         except (httpx2.HTTPError, httpx2.InvalidURL):
             return RerankUnavailable("The rerank server did not answer", hint="try again later")
 
-    def _opened(self) -> httpx2.Client:
+    def _opened(self) -> "httpx2.Client":
         with self._lock:
             if self._client is None:
+                # Imported here: 0.3 s that a process without a rerank server does not spend.
+                import httpx2
+
                 self._client = httpx2.Client(headers=self._headers)
             return self._client
 
 
-def _failure(response: httpx2.Response) -> FootnoteError | None:
+def _failure(response: "httpx2.Response") -> FootnoteError | None:
     status = response.status_code
     if response.is_success:
         return None
@@ -119,7 +126,7 @@ def _failure(response: httpx2.Response) -> FootnoteError | None:
     return UpstreamRejected(f"The rerank server refused the request with {status}", hint=hint)
 
 
-def _read(response: httpx2.Response, deadline: Deadline) -> bytes | FootnoteError:
+def _read(response: "httpx2.Response", deadline: Deadline) -> bytes | FootnoteError:
     """Return the body; a server that sends it drop by drop is cut off at the deadline."""
     content = bytearray()
     for piece in response.iter_bytes():
