@@ -19,18 +19,18 @@ from numpy.typing import NDArray
 from app.embedding_space import EmbeddingSpace
 from app.errors import NotFound, StoreBusy
 from app.indexes.local.lock import WriteLock
-from app.indexes.local.vector_file import Rows, load_rows, save_rows, saved_revision
-from app.indexes.local.vectors import ExactRows, Found, QuantisedRows, best
+from app.indexes.local.quantised import QuantisedRows
+from app.indexes.local.rows import BLOCK_ROWS, Rows
+from app.indexes.local.vector_file import load_rows, save_rows, saved_revision
+from app.indexes.local.vectors import ExactRows, Found, best
 from app.indexes.port import Candidates, DenseIndex, IndexEntry
 from app.stores.port import Keys, Scope, VectorField
-
-BLOCK_ROWS = 16_384
-"""Rows that are quantised together; fewer stay exact (25 MB of 384 dimensions), more would cost more to rewrite."""
 
 ERASE_WAIT_SECONDS = 30.0
 
 log = logging.getLogger(__name__)
 
+_NO_KEYS = np.zeros(0, np.int64)
 _PROCESSORS = os.cpu_count() or 1
 _beside = ThreadPoolExecutor(_PROCESSORS, thread_name_prefix="dense-rows")
 
@@ -66,6 +66,7 @@ class FaissDenseIndex:
         with self._saving.held(ERASE_WAIT_SECONDS) as granted:
             if not granted:
                 raise StoreBusy("another process is writing the vectors", retry_after=5)
+            self._rows = self._rows.cleaned()
             if saved_revision(self.file) <= self._rows.revision:
                 save_rows(self._rows, self.file)
                 self._unsaved = 0
@@ -77,8 +78,7 @@ class FaissDenseIndex:
 
     def keys(self) -> Keys:
         """Return every chunk key, sorted."""
-        rows = self._rows
-        return np.sort(np.concatenate([rows.rest.keys, *(block.keys for block in rows.blocks)]))
+        return self._rows.keys()
 
     @contextmanager
     def writing(self) -> Iterator[bool]:
@@ -95,25 +95,15 @@ class FaissDenseIndex:
 
     def apply(self, upserts: Sequence[IndexEntry], deletes: Sequence[int], revision: int) -> None:
         """Swap in rows with the changes; raise `ValueError` for vectors of another dimension than the rest."""
-        rows = self._rows
         gone = np.array([*deletes, *(entry.chunk_key for entry in upserts)], np.int64)
-        blocks: list[QuantisedRows] = []
-        loose = [rows.rest.without(gone)]
-        for block in rows.blocks:
-            kept = block.without(gone)
-            # A block that has lost half its rows gives up the rest, so that there are never many small ones.
-            if len(kept) < BLOCK_ROWS // 2:
-                loose.append(kept.decoded())
-            else:
-                blocks.append(kept)
-        self._rows = _settled(revision, blocks, [*loose, _exact(upserts)])
+        self._rows = self._rows.changed(gone, _exact(upserts), revision)
         self._unsaved += len(gone)
 
     def replace(self, batches: Iterable[Sequence[IndexEntry]], revision: int) -> None:
         """Swap in rows of these entries only."""
         rows = Rows.none()
         for batch in batches:
-            rows = _settled(revision, list(rows.blocks), [rows.rest, _exact(batch)])
+            rows = rows.changed(_NO_KEYS, _exact(batch), revision)
         # The file may be of a store that was since restored to an earlier state, and no file is better than that.
         self.file.unlink(missing_ok=True)
         self._rows = Rows(revision, rows.blocks, rows.rest)
@@ -192,12 +182,3 @@ def _exact(entries: Sequence[IndexEntry]) -> ExactRows:
         np.array([entry.document_key for entry in entries], np.int64),
         np.stack([entry.vector for entry in entries]).astype(np.float32, copy=False),
     )
-
-
-def _settled(revision: int, blocks: list[QuantisedRows], loose: list[ExactRows]) -> Rows:
-    """Return rows where what is loose has become blocks as far as it fills them."""
-    rest = ExactRows.joined(loose)
-    while len(rest) >= BLOCK_ROWS:
-        blocks.append(QuantisedRows.of(rest.picked(np.arange(BLOCK_ROWS))))
-        rest = rest.picked(np.arange(BLOCK_ROWS, len(rest)))
-    return Rows(revision, tuple(blocks), rest)

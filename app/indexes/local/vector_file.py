@@ -3,42 +3,26 @@
 import logging
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 from zipfile import BadZipFile
 
 import numpy as np
 from numpy.lib.npyio import NpzFile
 
-from app.indexes.local.vectors import ExactRows, QuantisedRows
+from app.indexes.local.quantised import QuantisedRows
+from app.indexes.local.rows import Rows
+from app.indexes.local.sketch import load_sketch, sketch_bytes
+from app.indexes.local.vectors import ExactRows
 
-FORMAT = 1
+FORMAT = 2
 """Raised whenever the arrays or their meaning change; a file of another format is not read."""
 
-_BLOCK_ARRAYS = ("keys", "documents", "codes", "offset", "scale")
+_BLOCK_ARRAYS = ("keys", "documents", "codes", "offset", "scale", "sketch", "live")
 
 Taken = TypeVar("Taken")
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """All rows as of one revision: full blocks of bytes, and the rest exact."""
-
-    revision: int
-    blocks: tuple[QuantisedRows, ...]
-    rest: ExactRows
-
-    @classmethod
-    def none(cls) -> "Rows":
-        """Return no rows of revision 0."""
-        return cls(0, (), ExactRows.none(0))
-
-    def __len__(self) -> int:
-        """Return the number of rows."""
-        return sum(map(len, self.blocks)) + len(self.rest)
 
 
 def save_rows(rows: Rows, file: Path) -> None:
@@ -53,9 +37,9 @@ def save_rows(rows: Rows, file: Path) -> None:
             rest_vectors=rows.rest.vectors,
             blocks=np.array(len(rows.blocks)),
             **{
-                f"{name}_{number}": getattr(block, name)
+                f"{name}_{number}": array
                 for number, block in enumerate(rows.blocks)
-                for name in _BLOCK_ARRAYS
+                for name, array in _block_arrays(block).items()
             },
         )
         stream.flush()
@@ -81,12 +65,30 @@ def _header(arrays: NpzFile) -> tuple[int, int]:
 
 
 def _rows(arrays: NpzFile) -> Rows:
-    blocks = tuple(
-        QuantisedRows(*(arrays[f"{name}_{number}"] for name in _BLOCK_ARRAYS))
-        for number in range(int(arrays["blocks"]))
-    )
+    blocks = tuple(_block(arrays, number) for number in range(int(arrays["blocks"])))
     rest = ExactRows(arrays["rest_keys"], arrays["rest_documents"], arrays["rest_vectors"])
     return Rows(_header(arrays)[1], blocks, rest)
+
+
+def _block_arrays(block: QuantisedRows) -> dict[str, Any]:
+    live = np.zeros(0, np.bool_) if block.live is None else block.live
+    sketch = sketch_bytes(block.sketch)
+    values = (block.every_key, block.every_document, block.codes, block.offset, block.scale, sketch, live)
+    return dict(zip(_BLOCK_ARRAYS, values, strict=True))
+
+
+def _block(arrays: NpzFile, number: int) -> QuantisedRows:
+    array = {name: arrays[f"{name}_{number}"] for name in _BLOCK_ARRAYS}
+    live = array["live"]
+    return QuantisedRows.of_codes(
+        array["keys"],
+        array["documents"],
+        array["codes"],
+        array["offset"],
+        array["scale"],
+        sketch=load_sketch(array["sketch"]),
+        live=live if len(live) else None,
+    )
 
 
 def _read(file: Path, take: Callable[[NpzFile], Taken]) -> Taken | None:
@@ -96,7 +98,7 @@ def _read(file: Path, take: Callable[[NpzFile], Taken]) -> Taken | None:
             return take(arrays)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, EOFError, TypeError, AttributeError, BadZipFile) as error:
+    except (OSError, ValueError, KeyError, EOFError, TypeError, AttributeError, RuntimeError, BadZipFile) as error:
         log.warning("a file of vectors cannot be used", extra={"file": str(file), "why": repr(error)})
         # What the system could not read now is not damaged.
         if getattr(error, "errno", None) is None:

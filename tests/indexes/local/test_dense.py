@@ -9,6 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from app.indexes.local import dense as dense_module
+from app.indexes.local import quantised as quantised_module
+from app.indexes.local import rows as rows_module
 from app.indexes.local.dense import FaissDenseIndex
 from app.indexes.port import IndexEntry
 from app.stores.port import Scope
@@ -37,7 +39,9 @@ def write(
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dense_module, "BLOCK_ROWS", BLOCK)
+    for module in (rows_module, dense_module):
+        monkeypatch.setattr(module, "BLOCK_ROWS", BLOCK)
+    monkeypatch.setattr(quantised_module, "SKETCHED_ROWS", BLOCK // 2)
 
 
 @pytest.fixture
@@ -180,7 +184,7 @@ def test_a_file_of_another_format_counts_as_none(
 ) -> None:
     write(index, entries([1], vectors(1)), revision=5)
     index.close()
-    monkeypatch.setattr("app.indexes.local.vector_file.FORMAT", 2)
+    monkeypatch.setattr("app.indexes.local.vector_file.FORMAT", 3)
     assert FaissDenseIndex(folder).revision() == 0
 
 
