@@ -11,12 +11,13 @@ import threading
 import unicodedata
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
+from functools import lru_cache
 from typing import TypeAlias
 
 import Stemmer
 
 from app.errors import InvalidRequest
-from app.indexes.languages import STEMMERS
+from app.indexes.languages import FUNCTION_WORDS, STEMMERS
 from app.indexes.stop_words import FUNCTION_CHARACTERS, STOP_WORDS
 
 VERSION = 2
@@ -129,6 +130,13 @@ def fold(word: str) -> str:
     if word.isascii():
         return word.lower()
     return unicodedata.normalize("NFKC", word).casefold().translate(_FOLDING)
+
+
+@lru_cache
+def stop_words_of(language: str | None) -> frozenset[str]:
+    """Return the folded words that a query of a language does without; English ones for `None`."""
+    words = FUNCTION_WORDS.get(language or "")
+    return STOP_WORDS if words is None else frozenset(map(fold, words))
 
 
 LocatedTerm: TypeAlias = tuple[str, int, int]

@@ -19,6 +19,9 @@ from app.stores.port import CollectionStore, VectorField
 INGEST_WAIT_SECONDS = 60.0
 """How long a writer waits for another process that is writing the same index."""
 
+MOST_LANGUAGES = 4
+"""Languages in which one query is read; each adds the stems of its words."""
+
 SEARCH_WAIT_SECONDS = 2.0
 """How long a search waits for what was written before it to be found; then it searches what there is."""
 
@@ -51,6 +54,11 @@ class OpenCollection:
         if self._languages[0] != revision:
             self._languages = (revision, self.store.languages())
         return self._languages[1]
+
+    def analyzers(self) -> tuple[Analyzer, ...]:
+        """Return the analyzers by which its documents were read, the default one first, at most `MOST_LANGUAGES`."""
+        others = [self.analyzer.of(language) for language in self.languages()[: MOST_LANGUAGES - 1]]
+        return tuple(dict.fromkeys([self.analyzer, *others]))
 
     def catch_up(self, advance: Advance | None = None) -> int:
         """Bring the indexes to the store's present revision and return the one all have reached.

@@ -55,6 +55,9 @@ class Restriction:
         return Restriction(self.required + other.required, self.excluded + other.excluded)
 
 
+NO_RESTRICTION = Restriction()
+
+
 @dataclass(frozen=True, slots=True)
 class Wording:
     """What a query says beyond its terms.
@@ -65,7 +68,7 @@ class Wording:
 
     alternatives: Mapping[str, tuple[Phrase, ...]] = field(default_factory=dict)
     raised: tuple[Phrase, ...] = ()
-    restriction: Restriction = Restriction()
+    restriction: Restriction = NO_RESTRICTION
 
 
 PLAIN = Wording()

@@ -49,12 +49,12 @@ def query_vectors(
         return vectors
 
 
-def find_by_vector(run: SearchRun, vector: Vector) -> Candidates:
+def find_by_vector(run: SearchRun, vector: Vector, limit: int | None = None) -> Candidates:
     """Return the scope's first chunks by exact cosine with a query's vector, the greatest of the plan's fields.
 
     A parent gives its score to the child that is nearest to the query.
     """
-    limit = run.plan.candidates
+    limit = run.plan.candidates if limit is None else limit
     with run.timer.stage("dense"):
         found = [_nearest(run.opened, vector, limit, run.scope, field) for field in run.plan.fields]
         scores = found[0]

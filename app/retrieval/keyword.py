@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from app.indexes.opening import OpenCollection
 from app.indexes.port import Candidates
+from app.retrieval.query_terms import QueryTerms, read_terms
 from app.retrieval.run import SearchRun
 
 COVERAGE_HITS = 5
@@ -30,17 +31,18 @@ def find_by_terms(run: SearchRun, query: str) -> KeywordHits:
     """Return the scope's best chunks that hold a term of the query, and how well they know the query."""
     opened = run.opened
     with run.timer.stage("keyword"):
-        terms = opened.analyzer.query_terms(query)
+        asked = read_terms(run, query)
         index = opened.index.keyword
         size = index.size()
-        frequencies = dict(zip(terms, index.document_frequencies(terms), strict=True))
-        weights = {term: inverse_document_frequency(frequency, size) for term, frequency in frequencies.items()}
-        candidates = index.search(terms, run.plan.candidates, run.scope)
+        weights = {term: inverse_document_frequency(found, size) for term, found in asked.frequencies.items()}
+        candidates = index.search(list(weights), run.plan.candidates, run.scope, asked.wording)
+        known = [term for term, found in asked.frequencies.items() if found]
+        _tell(run, asked, candidates, known)
         return KeywordHits(
             candidates,
             weights,
-            known=covered(weights, (term for term, frequency in frequencies.items() if frequency)),
-            coverage=_coverage(opened, candidates, weights),
+            known=covered(weights, known),
+            coverage=_coverage(opened, candidates, weights, asked),
         )
 
 
@@ -56,6 +58,23 @@ def covered(weights: Mapping[str, float], present: Iterable[str]) -> float:
     return sum(weight for term, weight in weights.items() if term in held) / total if total else 0.0
 
 
-def _coverage(opened: OpenCollection, candidates: Candidates, weights: Mapping[str, float]) -> float:
+def _tell(run: SearchRun, asked: QueryTerms, candidates: Candidates, known: list[str]) -> None:
+    for word, used in asked.guessed.items():
+        detail = (
+            f"no text holds {word!r}, so {', '.join(used)} counted as it; `fuzzy: false` looks for exact words only"
+        )
+        run.warn("fuzzy_match", detail, word=word, used=list(used))
+    run.trace.add(
+        "keyword",
+        candidates,
+        terms=list(asked.frequencies),
+        matched=known,
+        fuzzy=dict(asked.guessed),
+        synonyms=dict(asked.synonyms),
+    )
+
+
+def _coverage(opened: OpenCollection, candidates: Candidates, weights: Mapping[str, float], asked: QueryTerms) -> float:
     chunks = opened.store.indexed_chunks(candidates.keys[:COVERAGE_HITS].tolist()) if len(candidates.keys) else []
-    return max((covered(weights, opened.analyzer.terms(chunk.indexed_text)) for chunk in chunks), default=0.0)
+    held = (asked.held_by(opened.analyzer.of(chunk.language).terms(chunk.indexed_text)) for chunk in chunks)
+    return max((covered(weights, terms) for terms in held), default=0.0)

@@ -4,14 +4,16 @@ import contextvars
 import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from app.errors import EmbeddingUnavailable, FootnoteError, Unavailable, UpstreamRejected
 from app.indexes.port import Candidates
-from app.retrieval.dense import NOTHING, Vectors, find_by_vector, query_vectors
+from app.retrieval.dense import NOTHING, Vector, Vectors, find_by_vector, query_vectors
 from app.retrieval.keyword import KeywordHits, find_by_terms
+from app.retrieval.narrowing import inside_only, narrow, nearest_inside
 from app.retrieval.query_transforms import SearchQueries
+from app.retrieval.restricting import nearest_admitted
 from app.retrieval.run import SearchRun
 
 Found = TypeVar("Found")
@@ -49,11 +51,16 @@ def fetch_legs(run: SearchRun, queries: SearchQueries) -> Legs:
         return query_vectors(run.opened, run.models.embedder, queries.texts, queries.hypothetical, run.timer)
 
     def look_up() -> list[KeywordHits]:
-        return [find_by_terms(run, text) for text in queries.texts]
+        found = [find_by_terms(run, text) for text in queries.texts]
+        return [replace(each, candidates=inside_only(run, each.candidates)) for each in found]
 
     vectors: Vectors | FootnoteError | None = None
     keyword: list[KeywordHits] | FootnoteError = []
-    if len(run.plan.legs) > 1:
+    if run.plan.narrow_to_parents is not None and "dense" in run.plan.legs:
+        vectors = _attempt(embed)
+        narrow(run, None if isinstance(vectors, FootnoteError) else vectors)
+        keyword = _attempt(look_up) if "keyword" in run.plan.legs else []
+    elif len(run.plan.legs) > 1:
         vectors, keyword = _side_by_side(embed, look_up)
     elif "dense" in run.plan.legs:
         vectors = _attempt(embed)
@@ -80,9 +87,15 @@ def _dense_lists(run: SearchRun, vectors: Vectors | None, hits: list[KeywordHits
     if vectors is None:
         return [LegList("dense", NOTHING)]
     return [
-        LegList("dense", find_by_vector(run, vector), hits[place] if place < len(hits) else None)
+        LegList("dense", _nearest(run, vector), hits[place] if place < len(hits) else None)
         for place, vector in enumerate(vectors)
     ]
+
+
+def _nearest(run: SearchRun, vector: Vector) -> Candidates:
+    if run.inside is not None:
+        return nearest_inside(run, vector)
+    return nearest_admitted(run, vector) if run.restriction else find_by_vector(run, vector)
 
 
 def _side_by_side(

@@ -8,11 +8,12 @@ from numpy.typing import NDArray
 
 from app.domain import Notice
 from app.indexes.opening import OpenCollection
+from app.indexes.port import NO_RESTRICTION, Restriction
 from app.inference.port import Embedder, LanguageModel
-from app.inference.registry import Rerankers
+from app.inference.reranker_registry import Rerankers
 from app.retrieval.plan import SearchPlan
 from app.retrieval.trace import Trace
-from app.stores.port import CollectionStore, FoundChunk, Scope
+from app.stores.port import CollectionStore, FoundChunk, Keys, Scope
 from app.telemetry import StageTimer
 
 
@@ -39,7 +40,11 @@ class SearchRun:
     trace: Trace
     warnings: list[Notice] = field(default_factory=list)
     degraded: list[str] = field(default_factory=list)
+    restriction: Restriction = NO_RESTRICTION
+    """What every hit must hold and must not, in any leg."""
     chunks: dict[int, FoundChunk] = field(default_factory=dict)
+    inside: Keys | None = None
+    """The chunks that a narrowed search may see, sorted; `None` for all of the scope."""
     query_vectors: NDArray[np.float32] | None = None
     """float32, one row per text that the dense leg looked for; the first is the query's own."""
 

@@ -14,6 +14,8 @@ from app.retrieval.fuse import fuse
 from app.retrieval.legs import Legs, fetch_legs
 from app.retrieval.passages import make_passages
 from app.retrieval.plan import SearchPlan
+from app.retrieval.query_syntax import read_query, without_guesses
+from app.retrieval.query_terms import restriction_of
 from app.retrieval.query_transforms import SearchQueries, transform_queries
 from app.retrieval.reranking import rerank
 from app.retrieval.run import Models, SearchRun
@@ -62,8 +64,11 @@ def search(opened: OpenCollection, models: Models, collection_name: str, plan: S
     counters.add("searches")
     timer = StageTimer()
     opened.fresh(frozenset(plan.fields))
-    scope = opened.store.scope(plan.filter, plan.document_ids)
-    run = SearchRun(opened, models, plan, scope, timer, Trace(plan.explain), list(scope.warnings))
+    asked, typed = read_query(plan)
+    scope = opened.store.scope(asked.filter, asked.document_ids)
+    warnings = without_guesses(scope.warnings, typed)
+    restriction = restriction_of(typed, opened.analyzers())
+    run = SearchRun(opened, models, asked, scope, timer, Trace(plan.explain), warnings, restriction=restriction)
     found = _find(run) if plan.cursor is None else _continue(run)
     with timer.stage("hydrate"):
         hits, following = arrange(run, found.scored.ranking, found.offset)
@@ -78,7 +83,7 @@ def search(opened: OpenCollection, models: Models, collection_name: str, plan: S
         warnings=tuple(run.warnings),
         timings_ms=timer.milliseconds(),
         term_weights=found.term_weights,
-        next_cursor=None if following is None else encode_cursor(plan, found.scored, following),
+        next_cursor=None if following is None else encode_cursor(run.plan, found.scored, following),
         trace=explained(run) if plan.explain else None,
     )
 
@@ -105,10 +110,9 @@ def _continue(run: SearchRun) -> _Found:
 
 
 def _warn_of_missing_fields(run: SearchRun) -> None:
-    for field_name in run.plan.fields:
-        if run.opened.index.of_field(field_name) is None:
-            detail = f'no document of this collection has vectors of the field {field_name}; "indexing": "enhanced" keeps them'
-            run.warn(f"no_{field_name}_vectors", detail)
+    for missing in sorted({*run.plan.fields} - {"context", *run.opened.index.fields}):
+        detail = f'this collection has no vectors of the field {missing}; "indexing": "enhanced" keeps them'
+        run.warn(f"no_{missing}_vectors", detail)
 
 
 def _warn_of_no_terms(run: SearchRun, legs: Legs) -> None:
