@@ -24,9 +24,10 @@ from app.bootstrap import Services, build_services
 from app.catalog.admin_key import admin_key
 from app.catalog.collections import Collection
 from app.catalog.principal import Role
-from app.domain import Notice, Passage
+from app.cli_place import Places
+from app.domain import Notice
 from app.ingestion.collections import create_collection
-from app.ingestion.folder import FolderIngest, scan
+from app.ingestion.folder import FailedFile, FolderIngest, scan
 from app.ingestion.verify import find_differences
 from app.retrieval.options import plan_search
 from app.retrieval.plan import SearchPlan
@@ -34,7 +35,16 @@ from app.retrieval.present import EmbedderOf, search_present
 from app.retrieval.search import SearchResult
 from app.settings import Settings, load_settings
 from app.telemetry import configure_logging
-from app.terminal import IngestProgress, console, errors, find_collection, open_services, told_errors
+from app.terminal import (
+    PASSWORD_VARIABLE,
+    IngestProgress,
+    console,
+    errors,
+    find_collection,
+    open_services,
+    read_password,
+    told_errors,
+)
 from app.worker import Worker
 
 WORKER_SILENCE_SECONDS = 60
@@ -119,10 +129,15 @@ def ingest(
     collection: CollectionOption,
     sync: Annotated[bool, typer.Option("--sync", help="Also delete documents whose file is gone")] = False,
     watch: Annotated[bool, typer.Option("--watch", help="Go on, and take each change as it comes")] = False,
+    password: Annotated[
+        bool, typer.Option("--password", help=f"Ask for the password of encrypted files, or take {PASSWORD_VARIABLE}")
+    ] = False,
 ) -> None:
     """Ingest files and folders, recursively; unchanged files cost nothing."""
+    secret = read_password() if password else None
     with open_services() as services:
-        folder = FolderIngest(services.ingestion, services.jobs, _find_or_create(services, collection), sync=sync)
+        wanted = _find_or_create(services, collection)
+        folder = FolderIngest(services.ingestion, services.jobs, wanted, sync=sync, password=secret)
         with Worker(services, warms_up=False).running():
             for _ in _changes(paths) if watch else [None]:
                 succeeded = _ingest_folder(folder, paths, services.settings.max_upload_bytes)
@@ -147,9 +162,18 @@ def _ingest_folder(folder: FolderIngest, paths: Sequence[Path], max_bytes: int) 
     outcome = folder.run(found, IngestProgress())
     for failure in outcome.failures:
         errors.print(f"[red]failed[/] {escape(failure.path)}: {failure.code}: {escape(failure.detail)}")
+        if hint := _hint(failure):
+            errors.print(f"  hint: {escape(hint)}")
     counts = ", ".join(f"{count} {name}" for name, count in sorted(outcome.counts.items()))
     console.print(counts or "nothing to do")
     return not outcome.failures
+
+
+def _hint(failure: FailedFile) -> str | None:
+    """Return what to do next on the command line, where the hint that the API gives names a header."""
+    if failure.code in ("password_required", "password_wrong"):
+        return f"add --password, which asks for it (or takes it from {PASSWORD_VARIABLE})"
+    return failure.hint
 
 
 @app.command()
@@ -166,13 +190,12 @@ def search(
         plan = _plan(services, wanted, query, **given)
         with services.opened.get(wanted.id) as opened:
             result = search_present(opened, _embedder_of(services, wanted), services.models, wanted.name, plan)
+            places = ["\n".join(Places(opened.store).of_passage(passage)) for passage in result.passages]
         # Folded, since the default cuts what has no spaces to wrap at, which is all Chinese.
         folded = [Column(name, overflow="fold") for name in ("document", "passage")]
         table = Table("#", "score", *folded, show_lines=True)
-        for passage in result.passages:
-            table.add_row(
-                str(passage.rank), f"{passage.score:.4f}", escape(_place(passage)), escape(_shorten(passage.text))
-            )
+        for passage, place in zip(result.passages, places, strict=True):
+            table.add_row(str(passage.rank), f"{passage.score:.4f}", escape(place), escape(_shorten(passage.text)))
         console.print(table, soft_wrap=False)
         _tell_warnings(result.warnings)
 
@@ -200,16 +223,18 @@ def ask(
                 analyzer=opened.analyzer,
                 options=AskOptions(instructions=wanted.settings.get("instructions")),
             )
+            places = [
+                ", ".join(Places(opened.store).of_citation(citation, answer.sources)) for citation in answer.citations
+            ]
         if as_json:
             sys.stdout.write(json.dumps(asdict(answer), ensure_ascii=False, default=str) + "\n")
             return
         console.print(escape(answer.text) if answer.answered else f"[yellow]no answer[/]: {answer.reason}")
-        for citation in answer.citations:
-            page = f", page {citation.page}" if citation.page else ""
+        if answer.citations:
+            console.print()
+        for citation, place in zip(answer.citations, places, strict=True):
             console.print(
-                f"  [{citation.marker}] {escape(citation.document_id)}{page} "
-                f"{citation.start}-{citation.end}: “{escape(_shorten(citation.quote))}”",
-                highlight=False,
+                f"\\[{citation.marker}] {escape(place)}: “{escape(_shorten(citation.quote))}”", highlight=False
             )
         _tell_warnings(answer.warnings)
 
@@ -255,11 +280,6 @@ def _plan(services: Services, collection: Collection, query: str, **given: Any) 
     """Return the plan of a search as the collection's defaults have it but for what is given."""
     said = {name: value for name, value in given.items() if value is not None}
     return plan_search(query, services.settings, said, collection.settings.get("defaults") or {})
-
-
-def _place(passage: Passage) -> str:
-    page = f"\npage {passage.page_start}" if passage.page_start else ""
-    return f"{passage.title or passage.document_id}{page}"
 
 
 def _shorten(text: str, length: int = 300) -> str:

@@ -1,5 +1,7 @@
 """What every command shares: where it writes, how it tells errors, the services it works with, and its progress."""
 
+import os
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +21,9 @@ from app.telemetry import configure_logging
 
 LINE_SECONDS = 2.0
 """Least time between two lines of progress where there is no terminal."""
+
+PASSWORD_VARIABLE = "DOCUMENT_PASSWORD"  # noqa: S105 - the name of a variable
+"""Not a `FOOTNOTE_` setting: it belongs to the files of one command, and no server should know it."""
 
 _ROWS = 8
 
@@ -62,6 +67,14 @@ def find_collection(services: Services, name: str) -> Collection:
         names = ", ".join(found.name for found in services.collections.every()) or "none yet"
         raise NotFound(f"there is no collection {name!r}", hint=f"there are: {names}")
     return collection
+
+
+def read_password() -> str:
+    """Return the password of encrypted files: the variable's, or what is typed unseen, or the first line of a pipe."""
+    given = os.environ.get(PASSWORD_VARIABLE)
+    if given is None and sys.stdin.isatty():
+        given = str(typer.prompt("Password of the files", hide_input=True, err=True))
+    return given if given is not None else sys.stdin.readline().rstrip("\r\n")
 
 
 class IngestProgress:

@@ -7,9 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from pypdf import PdfReader, PdfWriter
 
 FOOTNOTE = Path(sys.executable).with_name("footnote")
 SECONDS = 60
+FILES = Path(__file__).parent / "files"
 
 
 def environment(data: Path, **settings: str) -> dict[str, str]:
@@ -18,10 +20,14 @@ def environment(data: Path, **settings: str) -> dict[str, str]:
     return outer | {f"FOOTNOTE_{name}": value for name, value in given.items()}
 
 
-def run(data: Path, *words: str, **settings: str) -> subprocess.CompletedProcess[str]:
+def run(
+    data: Path, *words: str, given: str = "", document_password: str | None = None, **settings: str
+) -> subprocess.CompletedProcess[str]:
+    password = {} if document_password is None else {"DOCUMENT_PASSWORD": document_password}
     return subprocess.run(
         [str(FOOTNOTE), *words],
-        env=environment(data, **settings),
+        env=environment(data, **settings) | password,
+        input=given,
         capture_output=True,
         text=True,
         timeout=SECONDS,
@@ -73,9 +79,46 @@ def test_a_passage_without_spaces_is_shown_whole(ingested: Path) -> None:
 
 
 def test_an_answer_that_is_piped_is_not_cut_into_lines(ingested: Path) -> None:
-    answer, citation = run(ingested, "ask", "未休的年假可以顺延到次年三月吗？", "-c", "c").stdout.splitlines()
+    answer, gap, citation = run(ingested, "ask", "未休的年假可以顺延到次年三月吗？", "-c", "c").stdout.splitlines()
     assert answer == SENTENCE.removesuffix("。") + "[1]。"
-    assert citation.endswith(f"“{SENTENCE}”")
+    assert gap == ""
+    assert citation == f"[1] leave.txt: “{SENTENCE}”"
+
+
+def test_places_are_named_in_the_words_of_their_format(tmp_path: Path) -> None:
+    rows = "name,days\n" + "".join(f"team{number},{number}\n" for number in range(1, 5))
+    (tmp_path / "leave.csv").write_text(rows)
+    slides = FILES / "pptx" / "powerpoint_sample.pptx"
+    folder = tmp_path / "data"
+    assert run(folder, "ingest", str(tmp_path / "leave.csv"), str(slides), "-c", "c").returncode == 0
+
+    asked = run(folder, "ask", "How many days has team3?", "-c", "c").stdout
+    assert "leave.csv, rows 2-5: “name: team3" in asked
+    shown = run(folder, "search", "slide", "-c", "c").stdout
+    assert "slide 1" in shown
+    assert "page 1" not in shown
+
+
+@pytest.fixture
+def locked(tmp_path: Path) -> Path:
+    writer = PdfWriter(clone_from=PdfReader(FILES / "pdf" / "test.pdf"))
+    writer.encrypt("open sesame", algorithm="AES-256")
+    writer.write(tmp_path / "locked.pdf")
+    return tmp_path / "locked.pdf"
+
+
+def test_an_encrypted_file_names_the_option_that_opens_it(tmp_path: Path, locked: Path) -> None:
+    failed = run(tmp_path / "data", "ingest", str(locked), "-c", "c")
+    assert failed.returncode == 1
+    assert "password_required" in failed.stderr
+    assert "--password" in failed.stderr
+
+    for given in ({"given": "open sesame\n"}, {"document_password": "open sesame"}):
+        opened = run(
+            tmp_path / "data", "ingest", str(locked), "-c", next(iter(given)).replace("_", "-"), "--password", **given
+        )
+        assert (opened.returncode, opened.stdout.strip()) == (0, "1 created")
+        assert "sesame" not in opened.stdout + opened.stderr
 
 
 def test_a_watched_folder_stays_in_step_with_its_files(tmp_path: Path) -> None:

@@ -172,11 +172,12 @@ class Progress(AbstractContextManager[Any], Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FailedFile:
-    """A file that could not be ingested: where it is, the error's code and sentence."""
+    """A file that could not be ingested: where it is, the error's code and sentences."""
 
     path: str
     code: str
     detail: str
+    hint: str | None = None
 
 
 @dataclass(slots=True)
@@ -198,6 +199,8 @@ class FolderIngest:
     collection: Collection
     sync: bool = False
     in_flight: int = 32
+    password: str | None = field(default=None, repr=False)
+    """Opens whatever file is encrypted."""
 
     def run(self, found: Scan, progress: Progress) -> FolderOutcome:
         """Do it and return what became of the files; a failed file stops no other."""
@@ -231,6 +234,7 @@ class FolderIngest:
                     original=self.ingestion.originals(self.collection.id).copy(file.file),
                     filename=file.file.name,
                     metadata=file.metadata,
+                    password=self.password,
                 ),
             )
         except FootnoteError as error:
@@ -277,7 +281,8 @@ class FolderIngest:
 
     def _fail(self, file: FoundFile, problem: dict[str, Any], outcome: FolderOutcome) -> None:
         outcome.counts["failed"] += 1
-        outcome.failures.append(FailedFile(str(file.file), problem.get("code", "unknown"), problem.get("detail", "")))
+        code, detail = problem.get("code", "unknown"), problem.get("detail", "")
+        outcome.failures.append(FailedFile(str(file.file), code, detail, problem.get("hint")))
 
     def _delete_missing(self, found: Scan) -> int:
         with self.ingestion.opened.get(self.collection.id) as opened:
