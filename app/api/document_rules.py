@@ -11,12 +11,12 @@ from fastapi import Path
 from app.api.problems import escape_pointer
 from app.domain import Metadata
 from app.errors import FieldError, InvalidRequest
+from app.ingestion.attachment_names import without_unsafe
 from app.settings import Settings
 
 MAX_METADATA_DEPTH = 16
 
 _CONTROL_OR_SLASH = re.compile(r"[\x00-\x1f\x7f-\x9f/\ud800-\udfff]")
-_UNSAFE_IN_NAMES = re.compile(r"[\x00-\x1f\x7f-\x9f/\\\ud800-\udfff]+")
 
 DocumentId = Annotated[
     str, Path(description="1-256 characters without `/` and control characters", examples=["leave-2026"])
@@ -41,7 +41,7 @@ def check_document_id(document_id: str, pointer: str) -> str:
 def id_from_filename(filename: str) -> str:
     """Return a document id for a file's name: its last part, without what an id may not hold."""
     name = unicodedata.normalize("NFC", filename.replace("\\", "/").rsplit("/", 1)[-1])
-    safe = _UNSAFE_IN_NAMES.sub("_", name).strip()
+    safe = without_unsafe(name)
     return safe[-256:] if safe.strip("._") else "file"
 
 

@@ -58,12 +58,23 @@ class Jobs:
     # --- ask for work ---
 
     def enqueue(
-        self, kind: str, *, collection_id: str, collection: str, document_id: str | None, payload: dict[str, Any]
+        self,
+        kind: str,
+        *,
+        collection_id: str,
+        collection: str,
+        document_id: str | None,
+        payload: dict[str, Any],
+        beside: Callable[[Connection], object] = lambda _: None,
     ) -> Job:
-        """Queue a job; raises `QueueFull` when too many wait, and `NotFound` when the collection is gone."""
+        """Queue a job, and write in its transaction what belongs to it: both or neither.
+
+        Raises `QueueFull` when too many wait, and `NotFound` when the collection is gone.
+        """
         try:
             with self._database.write() as connection:
                 self._refuse_if_full(connection)
+                beside(connection)
                 now = self._clock()
                 values = {
                     "id": f"job_{secrets.token_hex(12)}",

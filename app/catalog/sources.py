@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import ColumnElement, RowMapping, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from app.catalog.database import Database
@@ -75,8 +75,14 @@ class Sources:
         self._database = database
         self._clock = clock
 
-    def put(
+    def put(self, collection_id: str, document_id: str, url: str, **given: Any) -> Source:
+        """Do what `put_in` does in a transaction of its own."""
+        with self._database.write() as connection:
+            return self.put_in(connection, collection_id, document_id, url, **given)
+
+    def put_in(
         self,
+        connection: Connection,
         collection_id: str,
         document_id: str,
         url: str,
@@ -110,22 +116,20 @@ class Sources:
             "changed_at": None,
         }
         its_own = _of_documents(collection_id, [document_id])
-        with self._database.write() as connection:
-            known = connection.execute(select(sources.c.url).where(its_own)).scalar_one_or_none()
-            if known is None:
-                identity = {
-                    "id": f"src_{secrets.token_hex(12)}",
-                    "collection_id": collection_id,
-                    "document_id": document_id,
-                    "created_at": now,
-                }
-                try:
-                    row = connection.execute(insert(sources).returning(sources), fresh | identity).mappings().one()
-                except IntegrityError as error:
-                    raise NotFound("the collection was deleted meanwhile") from error
-            else:
-                changed = update(sources).where(its_own).values(values if known == url else fresh).returning(sources)
-                row = connection.execute(changed).mappings().one()
+        known = connection.execute(select(sources.c.url).where(its_own)).scalar_one_or_none()
+        if known is not None:
+            changed = update(sources).where(its_own).values(values if known == url else fresh).returning(sources)
+            return Source.of(connection.execute(changed).mappings().one())
+        identity = {
+            "id": f"src_{secrets.token_hex(12)}",
+            "collection_id": collection_id,
+            "document_id": document_id,
+            "created_at": now,
+        }
+        try:
+            row = connection.execute(insert(sources).returning(sources), fresh | identity).mappings().one()
+        except IntegrityError as error:
+            raise NotFound("the collection was deleted meanwhile") from error
         return Source.of(row)
 
     def get(self, collection_id: str, source_id: str) -> Source | None:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import TypeAlias
 
+from app.settings import Network
+
 Address: TypeAlias = IPv4Address | IPv6Address
-Network: TypeAlias = IPv4Network | IPv6Network
 
 # What `is_global` takes for public, in some version of Python or in all.
 _NOT_PUBLIC_V4 = tuple(

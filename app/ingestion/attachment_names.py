@@ -21,9 +21,14 @@ def told_filename(message: Message) -> str | None:
         return None
 
 
+def without_unsafe(name: str) -> str:
+    """Return the name with `_` for what no name of a file or a document may hold."""
+    return _NOT_IN_A_NAME.sub("_", name).strip()
+
+
 def safe_name(name: str) -> str:
     """Return a name that may stand in a document's id."""
-    name = _NOT_IN_A_NAME.sub("_", name).strip() or "attachment"
+    name = without_unsafe(name) or "attachment"
     if len(name) <= _LONGEST_NAME:
         return name
     ending = PurePath(name).suffix[-_LONGEST_ENDING:]

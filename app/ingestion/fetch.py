@@ -1,6 +1,5 @@
 """Fetch what a URL names into a file: guarded, polite, within limits, and not again what has not changed."""
 
-import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from app.errors import FetchFailed, PayloadTooLarge, UnsupportedMediaType
-from app.ingestion.attachment_names import told_filename
+from app.ingestion.attachment_names import told_filename, without_unsafe
 from app.ingestion.guarded_http import Answer, GuardedHttp
 from app.ingestion.guarded_network import Deadline
 from app.ingestion.robots import Robots
@@ -20,7 +19,6 @@ OCTET_STREAM = "application/octet-stream"
 LONGEST_HEADER = 1000
 
 _GONE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.GONE})
-_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f/\\\ud800-\udfff]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +132,7 @@ def _filename(url: str, disposition: str | None) -> str | None:
         message["Content-Disposition"] = disposition[:LONGEST_HEADER]
         named = told_filename(message)
     name = named or unquote(urlsplit(url).path)
-    return _UNSAFE.sub("_", name.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]).strip()[-255:] or None
+    return without_unsafe(name.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1])[-255:] or None
 
 
 def _kept(answer: Answer, name: str) -> str | None:

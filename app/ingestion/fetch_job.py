@@ -21,7 +21,7 @@ from app.ingestion.port import JobReport
 from app.ingestion.quotas import Quotas
 from app.ingestion.refresh import FetchOrder, fetcher_of, register_fetch
 from app.ingestion.sources import Original
-from app.ingestion.submission import JobPayload, Submission, etag_of, settings_hash
+from app.ingestion.submission import JobPayload, Submission, etag_of, is_made_by, settings_hash
 from app.ingestion.work import run_ingest
 
 GONE = "url_not_found"
@@ -195,7 +195,12 @@ def _payload(task: _Task, document: Document | None, fetched: Fetched, original:
     fingerprint = settings_hash(task.collection, submission)
     if before and is_refresh and original.sha256 == before.content_hash:
         store = task.opened.store
-        if store.settings_hash(task.document_id) == fingerprint and before.etag is not None:
+        is_made = is_made_by(
+            store.settings_hash(task.document_id),
+            fingerprint,
+            has_language_model=task.ingestion.language_model is not None,
+        )
+        if is_made and before.etag is not None:
             return JobPayload.of(submission, before.etag, fingerprint, ALWAYS)
     etag = etag_of(original.sha256, fingerprint, submission.metadata, submission.expires_at)
     return JobPayload.of(submission, etag, fingerprint, ALWAYS)

@@ -16,7 +16,6 @@ import httpcore2
 import httpx2
 
 from app.errors import FetchFailed, FieldError, UrlBlocked
-from app.ingestion.addresses import Network
 from app.ingestion.guarded_network import (
     Deadline,
     GuardedNetwork,
@@ -25,6 +24,7 @@ from app.ingestion.guarded_network import (
     refuse_unreachable,
     written_addresses,
 )
+from app.settings import Network
 
 SCHEMES = ("http", "https")
 PRIVILEGED_PORTS = (80, 443)
@@ -34,6 +34,7 @@ REDIRECTS = frozenset({301, 302, 303, 307, 308})
 MOST_REDIRECTS = 5
 PIECE = 1 << 18
 
+_CHECK_OR_WAIT = "check the URL, or try again later"
 _HOST = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*\.?|[0-9a-f:.]+")
 
 
@@ -54,6 +55,10 @@ class Answer:
             return max(0.0, parsedate_to_datetime(header).timestamp() - now)
         except (ValueError, OverflowError):
             return None
+
+
+class _UnaskedCoding(Exception):
+    """The server encoded its body in a way that no request of ours accepts."""
 
 
 class GuardedHttp:
@@ -128,20 +133,30 @@ class GuardedHttp:
             **(headers or {}),
         }
         network = GuardedNetwork(self._resolve, self._allowed, deadline)
+        is_answering = False
         try:
             with (
                 httpcore2.ConnectionPool(ssl_context=self._ssl_context, network_backend=network) as pool,
                 pool.stream(method, _for_pool(target), headers=list(sent.items()), content=content) as raw,
             ):
-                answered = httpx2.Headers(raw.headers)
+                answered, is_answering = httpx2.Headers(raw.headers), True
                 yield Answer(raw.status, answered, _decoded(answered.get("content-encoding", ""), raw.iter_stream()))
         except httpcore2.TimeoutException:
             detail = f"{target.host} did not answer in full within {deadline.seconds:g} s"
             raise FetchFailed(detail, code="fetch_timeout", hint="try again later") from None
         except httpcore2.NetworkError:
-            raise FetchFailed(f"{target.host} cannot be reached", hint="check the URL, or try again later") from None
-        except (httpcore2.ProtocolError, zlib.error):
-            raise _garbled(target.host) from None
+            raise FetchFailed(f"{target.host} cannot be reached", hint=_CHECK_OR_WAIT) from None
+        except _UnaskedCoding as error:
+            detail = f"{target.host} answered in the coding {str(error)[:50]!r}, which was not asked for"
+            raise FetchFailed(detail, hint="have it answer plainly or with gzip") from None
+        except zlib.error:
+            detail = f"{target.host} answered a gzip body that is damaged or ends too early"
+            raise FetchFailed(detail, hint="try again later") from None
+        except httpcore2.RemoteProtocolError:
+            what = "broke its answer off before its end" if is_answering else "answered what is no HTTP"
+            raise FetchFailed(f"{target.host} {what}", hint=_CHECK_OR_WAIT) from None
+        except httpcore2.ProtocolError:
+            raise FetchFailed(f"{target.host} cannot be asked for this URL", hint=_CHECK_OR_WAIT) from None
 
     def _parsed(self, url: str, pointer: str = "/url") -> httpx2.URL:
         if len(url) > LONGEST_URL:
@@ -173,14 +188,14 @@ def _for_pool(url: httpx2.URL) -> httpcore2.URL:
 
 
 def _decoded(coding: str, pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield a body's bytes; raise `zlib.error` for a damaged one, and `httpcore2.RemoteProtocolError`."""
+    """Yield a body's bytes; raise `zlib.error` for a damaged one and `_UnaskedCoding`."""
     coding = coding.strip().lower()
     if coding in ("", "identity"):
         yield from pieces
     elif coding in ("gzip", "x-gzip"):
         yield from _gunzipped(pieces)
     else:
-        raise httpcore2.RemoteProtocolError("a coding that was not asked for")
+        raise _UnaskedCoding(coding)
 
 
 def _gunzipped(pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -205,7 +220,3 @@ def _gunzipped(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 def _blocked(detail: str, pointer: str = "/url") -> UrlBlocked:
     return UrlBlocked(detail, errors=[FieldError(pointer, UrlBlocked.code, detail)])
-
-
-def _garbled(host: str) -> FetchFailed:
-    return FetchFailed(f"{host} answered what is no HTTP", hint="check the URL")

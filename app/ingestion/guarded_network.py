@@ -13,7 +13,8 @@ from typing import Any, TypeAlias
 import httpcore2
 
 from app.errors import FieldError, UrlBlocked
-from app.ingestion.addresses import Network, may_be_reached
+from app.ingestion.addresses import may_be_reached
+from app.settings import Network
 
 CONNECT_SECONDS = 10.0
 READ_SECONDS = 15.0
@@ -41,12 +42,17 @@ def written_addresses(host: str) -> list[str]:
 def refuse_unreachable(host: str, addresses: Iterable[str], allowed: Sequence[Network], pointer: str = "/url") -> None:
     """Raise `UrlBlocked` if one address leads inside; it tells the caller nothing of the addresses behind a name."""
     if not all(may_be_reached(address, allowed) for address in addresses):
-        detail = f"{host[:253]} is or leads to an address that is not on the public Internet"
-        raise UrlBlocked(
-            detail,
-            hint="FOOTNOTE_FETCH_ALLOWED_NETWORKS names networks of your own that may be reached",
-            errors=[FieldError(pointer, UrlBlocked.code, detail)],
-        )
+        raise _unreachable(host, pointer)
+
+
+def _unreachable(host: str, pointer: str = "/url") -> UrlBlocked:
+    """Return what is raised for a name without an address too, so that nobody learns which names exist inside."""
+    detail = f"{host[:253]} leads to no address on the public Internet, or to another one too"
+    return UrlBlocked(
+        detail,
+        hint="check the name; FOOTNOTE_FETCH_ALLOWED_NETWORKS names networks of your own that may be reached",
+        errors=[FieldError(pointer, UrlBlocked.code, detail)],
+    )
 
 
 class Deadline:
@@ -85,10 +91,12 @@ class GuardedNetwork(httpcore2.NetworkBackend):
         """Return a connection to the first of the host's addresses that takes one; raise `UrlBlocked`."""
         try:
             addresses = self._resolve(host, port)
-        except (OSError, UnicodeError) as error:
-            raise httpcore2.ConnectError("the name is not known") from error
+        except (OSError, UnicodeError):
+            addresses = ()
+        if not addresses:
+            raise _unreachable(host)
         refuse_unreachable(host, addresses, self._allowed)
-        failure: Exception = httpcore2.ConnectError("the name has no address")
+        failure: Exception = httpcore2.ConnectError("no address takes a connection")
         for address in addresses:
             try:
                 stream = self._network.connect_tcp(

@@ -3,7 +3,9 @@
 import hashlib
 import logging
 import re
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -83,19 +85,19 @@ def accept_fetch(ingestion: Ingestion, collection: Collection, request: FetchReq
         is_new = opened.store.document(document_id) is None
         register_fetch(opened.store, document_id, order, most_documents=Quotas.of(collection).documents)
         try:
-            ingestion.sources.put(
-                collection.id,
-                document_id,
-                url,
+            source = partial(
+                ingestion.sources.put_in,
+                collection_id=collection.id,
+                document_id=document_id,
+                url=url,
                 title=order.title,
                 metadata=order.metadata,
                 chunking=order.chunking,
                 refresh_seconds=request.refresh_seconds,
             )
-            job = _enqueue(ingestion, collection, document_id, order)
+            job = _enqueue(ingestion, collection, document_id, order, source)
         except FootnoteError:
             if is_new:
-                ingestion.sources.forget_documents(collection.id, [document_id])
                 opened.store.delete_documents([document_id])
             raise
         document = opened.store.document(document_id)
@@ -148,11 +150,18 @@ def refresh_due(ingestion: Ingestion) -> int:
     return queued
 
 
-def _enqueue(ingestion: Ingestion, collection: Collection, document_id: str, order: FetchOrder) -> Job:
+def _enqueue(
+    ingestion: Ingestion,
+    collection: Collection,
+    document_id: str,
+    order: FetchOrder,
+    beside: Callable[[Any], object] = lambda _: None,
+) -> Job:
     return ingestion.jobs.enqueue(
         FETCH,
         collection_id=collection.id,
         collection=collection.name,
         document_id=document_id,
         payload={"order": asdict(order)},
+        beside=beside,
     )

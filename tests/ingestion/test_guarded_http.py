@@ -187,20 +187,25 @@ def test_a_compressed_body_is_inflated_in_small_pieces(http: GuardedHttp, site: 
 
 
 @pytest.mark.parametrize(
-    ("body", "coding"),
-    [(gzip.compress(b"text" * 999)[:-9], "gzip"), (b"no gzip", "gzip"), (b"x", "br"), (b"x", "gzip, gzip")],
+    ("body", "coding", "told"),
+    [
+        (gzip.compress(b"text" * 999)[:-9], "gzip", "damaged or ends too early"),
+        (b"no gzip", "gzip", "damaged or ends too early"),
+        (b"x", "br", "the coding 'br'"),
+        (b"x", "gzip, gzip", "the coding 'gzip, gzip'"),
+    ],
 )
 def test_a_damaged_body_is_an_error_and_not_half_a_document(
-    http: GuardedHttp, site: Any, body: bytes, coding: str
+    http: GuardedHttp, site: Any, body: bytes, coding: str, told: str
 ) -> None:
     site.pages["/"] = site.Page(body, headers={"Content-Encoding": coding})
-    with pytest.raises(FetchFailed):
+    with pytest.raises(FetchFailed, match=told):
         get(http, site.url)
 
 
 def test_a_body_that_breaks_off_is_an_error(http: GuardedHttp, site: Any) -> None:
     site.pages["/"] = site.Page(b"short", headers={"Content-Length": "100"})
-    with pytest.raises(FetchFailed):
+    with pytest.raises(FetchFailed, match="broke its answer off"):
         get(http, site.url)
 
 
@@ -208,8 +213,25 @@ def test_a_server_that_hangs_up_or_is_not_there_is_an_error(http: GuardedHttp, s
     site.pages["/"] = None
     with pytest.raises(FetchFailed):
         get(http, site.url)
-    with pytest.raises(FetchFailed, match=r"unknown\.test cannot be reached"):
-        get(http, "http://unknown.test/")
+
+
+def test_nobody_learns_which_names_exist_inside() -> None:
+    def inside(host: str, _port: int) -> list[str]:
+        if host == "known.test":
+            return [INSIDE]
+        raise socket.gaierror(socket.EAI_NONAME, "unknown")
+
+    http = GuardedHttp(HERE, resolve=inside)
+    assert refused(http, "http://known.test/").replace("known", "other") == refused(http, "http://other.test/")
+
+
+def test_a_name_that_leads_inside_the_next_time_gains_nothing(site: Any) -> None:
+    answers = iter([["127.0.0.1"], [INSIDE], [INSIDE]])
+    http = GuardedHttp(HERE, resolve=lambda _host, _port: next(answers))
+    site.pages["/"] = site.Page(b"hello")
+    assert get(http, f"http://site.test:{site.port}/")[2] == b"hello"
+    refused(http, f"http://site.test:{site.port}/")
+    assert next(answers) == [INSIDE]
 
 
 @pytest.fixture

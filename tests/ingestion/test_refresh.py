@@ -53,6 +53,15 @@ def test_a_full_queue_leaves_nothing_half_made(fetch_stage: Any) -> None:
     assert (stage.document, stage.source) == (None, None)
 
 
+def test_a_refused_fetch_leaves_the_source_as_it_was(fetch_stage: Any) -> None:
+    stage = fetch_stage(max_queued_jobs=1)
+    stage.accept(metadata={"team": "hr"})
+    before = stage.source
+    with pytest.raises(QueueFull):
+        stage.accept(metadata={"team": "legal"})
+    assert stage.source == before
+
+
 def test_a_cancelled_fetch_leaves_no_document(idle: Any) -> None:
     def page(_visit: Any) -> Any:
         idle.services.jobs.cancel(job.id)
