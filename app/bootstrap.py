@@ -22,6 +22,7 @@ from app.ingestion.fetch import Fetcher
 from app.ingestion.guarded_http import GuardedHttp
 from app.ingestion.ingest import Ingestion
 from app.ingestion.isolation import ParserPool
+from app.ingestion.packing import ExportPlaces
 from app.ingestion.preview import PATIENCE_SECONDS
 from app.ingestion.spool import Spool
 from app.notification import Notifier, announce_end
@@ -49,6 +50,7 @@ class Services:
     ingestion: Ingestion
     webhooks: Webhooks
     notifier: Notifier
+    exports: ExportPlaces
 
     @property
     def models(self) -> Models:
@@ -143,6 +145,7 @@ def build_services(settings: Settings) -> Services:
             most_attempts=settings.webhook_attempts,
             retention_days=settings.job_retention_days,
         ),
+        exports=ExportPlaces(settings.exports),
     )
 
 

@@ -95,6 +95,7 @@ class Settings(BaseSettings):
     max_top_k: int = Field(200, ge=1, description="Largest `top_k`")
     max_candidates: int = Field(1000, ge=1, description="Largest `candidates`")
     max_queries: int = Field(8, ge=1, description="Most queries of one search, those that a model adds included")
+    max_vocabulary: int = Field(5000, ge=0, description="Synonyms and stop words of one collection, together")
     max_expand_characters: int = Field(100_000, ge=1, description="Most characters that one hit may be expanded to")
     max_queued_jobs: int = Field(10_000, ge=1, description="Jobs that may wait; one more is 429")
     parse_timeout_seconds: float = Field(120, gt=0, description="Time limit to parse and cut one document")
@@ -133,6 +134,8 @@ class Settings(BaseSettings):
     search_timeout_seconds: float = Field(10, gt=0, description="Time limit of one search's database queries")
     write_wait_seconds: float = Field(30, gt=0, description="Longest wait for another writer of the same collection")
     open_collections: int = Field(64, ge=1, description="Collections held open at once, per process")
+    exports: int = Field(2, ge=1, description="Exports made or sent at once, per server process; one more is a 429")
+    export_seconds: float = Field(3600, gt=0, description="Time limit for sending an export")
     idle_seconds: float = Field(600, ge=1, description="How long a collection that nobody uses stays open")
 
     @field_validator("fetch_allowed_networks")

@@ -1,13 +1,16 @@
 """Export a collection: one moment of its store and the originals that it refers to, while writes go on."""
 
+import errno
 import os
+import shutil
+import threading
 from contextlib import closing, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO
 
 from app.catalog.collections import Collection
-from app.errors import NotFound, Unavailable
+from app.errors import NotFound, TooManyRequests, Unavailable
 from app.ingestion.bundle import BundleWriter
 from app.ingestion.ingest import Ingestion
 from app.stores.port import CollectionStore
@@ -15,6 +18,32 @@ from app.stores.registry import open_store
 
 DATABASE = "collection.db"
 ORIGINALS = "originals"
+
+
+RETRY_SECONDS = 30
+_NO_LINKS = frozenset({errno.EPERM, errno.EXDEV, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK})
+
+
+class ExportPlaces:
+    """How many bundles this process makes and sends at once; each is as large as its collection."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._free = threading.BoundedSemaphore(most)
+
+    def take(self) -> None:
+        """Take a place, to be given back by `leave`; raises `TooManyRequests` where there is none."""
+        if not self._free.acquire(blocking=False):
+            raise TooManyRequests(
+                f"{self._most} exports are made or sent already, as FOOTNOTE_EXPORTS allows",
+                code="too_many_exports",
+                hint="send the request again later",
+                retry_after=RETRY_SECONDS,
+            )
+
+    def leave(self) -> None:
+        """Give a place back."""
+        self._free.release()
 
 
 def export_collection(ingestion: Ingestion, collection: Collection, target: BinaryIO) -> None:
@@ -32,9 +61,9 @@ def export_collection(ingestion: Ingestion, collection: Collection, target: Bina
 
 
 def pack_store(store: CollectionStore, source: Path, folder: Path, *, without_work: bool) -> None:
-    """Put a copy of a store into a folder, and links to all originals that it may refer to.
+    """Put a copy of a store into a folder, and links to all originals that it may refer to, or copies.
 
-    Links keep the bytes of originals that are deleted meanwhile. They are made before the copy, for what is deleted
+    They keep the bytes of originals that are deleted meanwhile. They are made before the copy, for what is deleted
     after it, and after it, for what came before its moment. Raises `NotFound` where the source is deleted meanwhile.
     """
     originals = folder / ORIGINALS
@@ -63,7 +92,18 @@ def _link_originals(source: Path, target: Path) -> None:
         for entry in entries:
             if not entry.name.startswith("."):
                 with suppress(FileNotFoundError, FileExistsError):
-                    os.link(entry.path, target / entry.name)
+                    _link_or_copy(entry.path, target / entry.name)
+
+
+def _link_or_copy(source: str, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        # File systems of some network shares and containers know no hard links.
+        if not target.exists():
+            shutil.copyfile(source, target)
 
 
 def _content(collection: Collection, copy: CollectionStore) -> dict[str, Any]:

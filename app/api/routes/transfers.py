@@ -1,8 +1,10 @@
 """Whole collections, out and in: export and import."""
 
+import asyncio
 import hashlib
+import logging
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 from typing import IO, Annotated
@@ -10,6 +12,7 @@ from typing import IO, Annotated
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
+from starlette.types import Receive, Scope, Send
 
 from app.api.collection_settings import archived_settings, collection_reply
 from app.api.declared import Responses, binary_body, keyed
@@ -30,8 +33,10 @@ from app.bootstrap import Services
 from app.catalog.collections import Collection
 from app.catalog.principal import Role
 from app.errors import NameTaken
-from app.ingestion.packing import export_collection
+from app.ingestion.packing import ExportPlaces, export_collection
 from app.ingestion.unpacking import INFLATION, import_collection
+
+log = logging.getLogger(__name__)
 
 ZIP = "application/zip"
 
@@ -50,18 +55,44 @@ _EXPORTED: Responses = {
     operation_id="collections.export",
     summary="Export a collection",
     response_class=Response,
-    responses=keyed(403, 404, 507) | _EXPORTED,
+    responses=keyed(403, 404, 429, 507) | _EXPORTED,
 )
 def export(access: OwnerAccess) -> Response:
     """Answer the collection as it is at one moment, while writes go on; keys, jobs and work in progress stay out."""
-    file = _packed(access.services, access.collection)
+    exports = access.services.exports
+    exports.take()
+    try:
+        file = _packed(access.services, access.collection)
+    except BaseException:
+        exports.leave()
+        raise
     size = file.tell()
     file.seek(0)
     headers = {
         "Content-Length": str(size),
         "Content-Disposition": f'attachment; filename="{access.collection.name}.zip"',
     }
-    return StreamingResponse(_blocks(file), media_type=ZIP, headers=headers)
+    return ExportResponse(file, exports, access.services.settings.export_seconds, headers)
+
+
+class ExportResponse(StreamingResponse):
+    """Send a bundle, for so many seconds at most, then close it and leave its place, whatever became of the caller."""
+
+    def __init__(self, file: IO[bytes], exports: ExportPlaces, seconds: float, headers: dict[str, str]) -> None:
+        super().__init__(iter(partial(file.read, BLOCK_BYTES), b""), media_type=ZIP, headers=headers)
+        self._file, self._exports, self._seconds = file, exports, seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send what the class says."""
+        try:
+            async with asyncio.timeout(self._seconds):
+                await super().__call__(scope, receive, send)
+        except TimeoutError:
+            # The answer is shorter than its `Content-Length`, which the caller sees.
+            log.warning("an export was not taken in time")
+        finally:
+            self._exports.leave()
+            await run_in_threadpool(self._file.close)
 
 
 async def new_name(
@@ -123,11 +154,6 @@ def _packed(services: Services, collection: Collection) -> IO[bytes]:
         file.close()
         raise
     return file
-
-
-def _blocks(file: IO[bytes]) -> Iterator[bytes]:
-    with file:
-        yield from iter(partial(file.read, BLOCK_BYTES), b"")
 
 
 def _imported(services: Services, name: str, file: Path) -> Collection:
