@@ -1,6 +1,7 @@
 """Documents as they are answered."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from app.api.replies import current_request_id, notices, rounded
@@ -13,7 +14,7 @@ from app.api.schemas.documents import (
     SubmittedReply,
 )
 from app.api.schemas.problem import Problem
-from app.domain import Document
+from app.domain import Document, Notice
 from app.stores.port import FoundChunk
 
 
@@ -43,8 +44,12 @@ def submitted_reply(
 ) -> SubmittedReply:
     """Return a document and what a write made of it; `embedded` is how many chunks the model saw."""
     total = document.chunk_count
+    members = _members(document, collection_name)
+    if document.expires_at is not None and document.expires_at <= datetime.now(UTC):
+        detail = f"the document expired at {document.expires_at.isoformat()}; it is deleted within minutes"
+        members["warnings"] += notices([Notice("already_expired", detail, {})])
     return SubmittedReply(
-        **_members(document, collection_name),
+        **members,
         outcome=outcome,
         chunks=ChunkCounts(total=total, embedded=embedded, reused=total - embedded),
         duplicate_of=duplicate_of,

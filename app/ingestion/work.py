@@ -4,7 +4,7 @@ The version that is ready answers until the new one is committed, and stays when
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from app.catalog.claims import attempts_exhausted
 from app.catalog.collections import Collection
 from app.catalog.job import Job
-from app.domain import Chunk, Document, DocumentState, Extraction, Metadata
+from app.domain import Chunk, Document, DocumentState, Extraction, Metadata, Notice
 from app.errors import Cancelled, FootnoteError, Reembedded
 from app.indexes.languages import detect_language, is_language, stemmed_language
 from app.indexes.opening import OpenCollection
@@ -152,13 +152,35 @@ def _write(
         enhanced=task.collection.indexing == "enhanced",
     )
     task.report.stage("write")
-    attached = attachments.identified(prepared.attachments, task.document_id, task.store)
+    attached, notices = _admitted(task, attachments.identified(prepared.attachments, task.document_id, task.store))
+    told = replace(prepared.extraction, warnings=(*prepared.extraction.warnings, *notices))
+    prepared = replace(prepared, extraction=told)
     document = task.store.replace_document(_version(task, registration, prepared, embedded, attached, embedder))
     task.store.drop_staged(job.id)
     counters.add("documents_ingested")
     submitted = _submit_attachments(task, before, prepared, attached)
     outcome = "updated" if before and before.version else "created"
     return _result(task, document, outcome, embedded=embedded.embedded) | contexts | submitted
+
+
+def _admitted(task: _Task, attached: Sequence[Attached]) -> tuple[list[Attached], list[Notice]]:
+    """Return the attachments that the quota of documents has room for, and a warning of each other."""
+    most = Quotas.of(task.collection).documents
+    if most is None:
+        return list(attached), []
+    room = most - sum(task.store.stats().documents.values())
+    admitted: list[Attached] = []
+    notices: list[Notice] = []
+    for each in attached:
+        is_new = task.store.document(each.id) is None
+        if is_new and room <= 0:
+            name = each.file.name
+            detail = f"the attachment {name!r} is no document: the collection holds {most}, as many as its quota allows"
+            notices.append(Notice("attachment_over_quota", detail, {"name": name}))
+        else:
+            room -= is_new
+            admitted.append(each)
+    return admitted, notices
 
 
 def _children(prepared: Prepared) -> list[Chunk]:

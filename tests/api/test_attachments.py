@@ -238,3 +238,18 @@ def test_attachments_that_were_not_submitted_are_when_the_job_is_tried_again(sta
 
     assert again.status_code == 200, again.text
     assert client.get(f"{document}~b.txt").status_code == 200
+
+
+def test_a_mail_whose_attachments_are_above_the_quota_is_ready_and_names_them(
+    admin: TestClient, collection: str, documents: str
+) -> None:
+    admin.patch(f"/v1/collections/{collection}", json={"quotas": {"documents": 2}})
+    content = mail(offer_txt="forty pears", terms_txt="within a week")
+    made = admin.put(f"{documents}/offer/original", content=content, headers=WAIT)
+    assert (made.status_code, made.json()["state"]) == (201, "ready"), made.text
+    assert [(each["code"], each["name"]) for each in made.json()["warnings"]] == [
+        ("attachment_over_quota", "terms.txt")
+    ]
+    assert [entry["name"] for entry in made.json()["extraction"]["attachments"]] == ["offer.txt"]
+    settle(admin)
+    assert [each["id"] for each in admin.get(documents).json()["data"]] == ["offer", "offer~offer.txt"]

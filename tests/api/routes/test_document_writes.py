@@ -380,3 +380,11 @@ def test_an_edit_of_one_paragraph_embeds_three_chunks_at_most(
         chunks = put(collection, "d", "\n\n".join(paragraphs))["chunks"]
         assert 1 <= chunks["embedded"] <= 3, (edit, chunks)
         assert chunks["total"] >= 200
+
+
+def test_a_document_that_has_expired_before_it_came_is_answered_with_a_warning(
+    admin: TestClient, collection: str
+) -> None:
+    path = f"/v1/collections/{collection}/documents/late"
+    made = admin.put(path, json={"text": "words", "expires_at": "2020-01-01T00:00:00Z"}, headers=WAIT)
+    assert (made.status_code, [each["code"] for each in made.json()["warnings"]]) == (201, ["already_expired"])
