@@ -7,8 +7,9 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, cycle
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -83,26 +84,28 @@ def over_http(
     """
     parts = urlsplit(url)
     messages = [_message(parts.path, parts.netloc, body, headers) for body in bodies]
-    selector = selectors.DefaultSelector()
-    for _ in range(clients):
-        connection = _Connection(socket.create_connection((parts.hostname, parts.port)))
-        connection.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        selector.register(connection.socket, selectors.EVENT_READ, connection)
-    sent, seconds, begin = count(), [], time.perf_counter()
-    for key in list(selector.get_map().values()):
-        _send(key.data, messages[next(sent) % len(messages)])
-    while len(seconds) < requests and not stop():
-        for key, _ in selector.select(timeout=1):
-            connection = key.data
-            connection.got += connection.socket.recv(1 << 18)
-            if _is_whole(connection.got):
-                seconds.append(time.perf_counter() - connection.began)
-                _send(connection, messages[next(sent) % len(messages)])
-    wall = time.perf_counter() - begin
-    for key in list(selector.get_map().values()):
-        key.data.socket.close()
-    selector.close()
-    return Latencies.of(seconds, wall)
+    turn, seconds = cycle(messages), []
+    with ExitStack() as open_until_the_end:
+        selector = open_until_the_end.enter_context(selectors.DefaultSelector())
+        connections = [_connected(parts.hostname or "", parts.port or 80) for _ in range(clients)]
+        for connection in connections:
+            open_until_the_end.callback(connection.socket.close)
+            selector.register(connection.socket, selectors.EVENT_READ, connection)
+        begin = time.perf_counter()
+        for connection in connections:
+            _send(connection, next(turn))
+        while len(seconds) < requests and not stop():
+            for key, _ in selector.select(timeout=1):
+                if _receive(key.data):
+                    seconds.append(time.perf_counter() - key.data.began)
+                    _send(key.data, next(turn))
+        return Latencies.of(seconds, time.perf_counter() - begin)
+
+
+def _connected(host: str, port: int) -> _Connection:
+    made = socket.create_connection((host, port))
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return _Connection(made)
 
 
 def _message(path: str, host: str, body: object, headers: dict[str, str]) -> bytes:
@@ -117,12 +120,17 @@ def _send(connection: _Connection, message: bytes) -> None:
     connection.socket.sendall(message)
 
 
-def _is_whole(got: bytes) -> bool:
-    end = got.find(_END_OF_HEADERS)
+def _receive(connection: _Connection) -> bool:
+    """Take in what came; return whether the answer is whole now."""
+    more = connection.socket.recv(1 << 18)
+    if not more:
+        raise SystemExit("the server closed a connection")
+    connection.got += more
+    end = connection.got.find(_END_OF_HEADERS)
     if end < 0:
         return False
-    if not got.startswith(b"HTTP/1.1 200"):
-        raise SystemExit(f"the server answered {got[:300]!r}")
-    head = got[:end].lower()
+    if not connection.got.startswith(b"HTTP/1.1 200"):
+        raise SystemExit(f"the server answered {connection.got[:300]!r}")
+    head = connection.got[:end].lower()
     length = head[head.index(_LENGTH) + len(_LENGTH) :].partition(b"\r")[0]
-    return len(got) >= end + len(_END_OF_HEADERS) + int(length)
+    return len(connection.got) >= end + len(_END_OF_HEADERS) + int(length)
