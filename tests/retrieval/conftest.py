@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,9 @@ from app.retrieval.search import SearchResult, search
 from app.settings import Settings
 from app.stores.prepared import PreparedDocument
 from app.stores.registry import create_store, open_store
+
+FRUIT = ("apples grow on trees", "pears grow on trees", "engines need oil", "wheels need air")
+"""The pieces of the document `fruit` of an enhanced shelf."""
 
 
 class FailingEmbedder(HashedEmbedder):
@@ -79,6 +83,7 @@ class Shelf:
                     for ordinal, (start, text) in enumerate(zip(starts, texts, strict=True))
                 ],
                 vectors=embedder.embed_passages(texts),
+                language=metadata.get("language"),
             )
         )
 
@@ -107,3 +112,30 @@ def shelf(tmp_path: Path) -> Iterator[Shelf]:
     with pool.get("shelf") as opened:
         yield Shelf(opened, FailingEmbedder())
     pool.close()
+
+
+@pytest.fixture
+def enhanced(shelf: Shelf) -> Shelf:
+    """The shelf with a document of two parents with two children each, their context the word `orchard`."""
+    store, embedder = shelf.opened.store, HashedEmbedder()
+    real = store.replace_document
+
+    def nest(prepared: PreparedDocument) -> Any:
+        children = [replace(child, context="orchard", parent=4 + child.ordinal // 2) for child in prepared.chunks]
+        parents = [
+            Chunk(4 + i, one.start, two.end, prepared.text[one.start : two.end], 8, kind="parent")
+            for i, (one, two) in enumerate((children[:2], children[2:]))
+        ]
+        return real(
+            replace(
+                prepared,
+                chunks=[*children, *parents],
+                vectors=embedder.embed_passages([child.indexed_text for child in children]),
+                content_vectors=embedder.embed_passages([child.text for child in children]),
+            )
+        )
+
+    store.replace_document = nest  # type: ignore[method-assign]
+    shelf.put("fruit", *FRUIT)
+    store.replace_document = real  # type: ignore[method-assign]
+    return shelf
