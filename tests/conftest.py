@@ -222,3 +222,84 @@ def site() -> Iterator[Site]:
     opened = Site()
     yield opened
     opened.close()
+
+
+def shared_pairs(query: str, text: str) -> float:
+    """Return the share of the query's pairs of characters that the text has too: a judge for easy cases, any script."""
+    pairs = {query[at : at + 2] for at in range(len(query) - 1)}
+    return sum(pair in text for pair in pairs) / max(1, len(pairs))
+
+
+def judged(sent: Sent) -> Reply:
+    """Answer a rerank request of either shape, or a language model's prompt to judge, by `shared_pairs`."""
+    body = sent.body
+    if sent.path.endswith("/rerank"):
+        is_tei = "texts" in body
+        scores = [shared_pairs(body["query"], text) for text in body["texts" if is_tei else "documents"]]
+        best_first = sorted(enumerate(scores), key=lambda pair: -pair[1])
+        results = [{"index": index, "score" if is_tei else "relevance_score": score} for index, score in best_first]
+        return Reply(body=results if is_tei else {"id": "r", "results": results, "usage": {"total_tokens": 3}})
+    asked = json.loads(body["messages"][-1]["content"])
+    if "passage" in asked:
+        answer = {"score": round(10 * shared_pairs(asked["query"], asked["passage"]))}
+    else:
+        best = sorted(asked["passages"], key=lambda one: -shared_pairs(asked["query"], one["passage"]))
+        answer = {"order": [one["number"] for one in best]}
+    choice = {"index": 0, "finish_reason": "stop", "message": {"content": f"```json\n{json.dumps(answer)}\n```"}}
+    return Reply(body={"model": "judge", "choices": [choice], "usage": {}})
+
+
+@pytest.fixture
+def judge(model_server: ModelServer) -> ModelServer:
+    """The model server as a rerank server and as a language model that judges passages."""
+    model_server.respond = judged
+    return model_server
+
+
+@pytest.fixture(scope="session")
+def cross_encoder_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cross-encoder made here: its logit counts the words, or Chinese characters, that both texts have."""
+    import numpy as np
+    import tokenizers
+    from onnx import TensorProto, helper, numpy_helper, save
+    from tokenizers import models, pre_tokenizers, processors
+
+    signs = [chr(point) for point in (*range(0x4E00, 0x9FA6), *range(0x30, 0x3A))]
+    words = ("days", "each", "invoices", "leave", "may", "paid", "parent", "parental", "take", "thirty", "within")
+    vocabulary = {word: place for place, word in enumerate(["[UNK]", "[CLS]", "[SEP]", *words, *signs])}
+    tokenizer = tokenizers.Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    chinese = pre_tokenizers.Split(tokenizers.Regex("[\u4e00-\u9fa5]"), "isolated")
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([chinese, pre_tokenizers.BertPreTokenizer()])
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 1), ("[SEP]", 2)]
+    )
+    folder = tmp_path_factory.mktemp("cross-encoder")
+    tokenizer.save(str(folder / "tokenizer.json"))
+
+    size = len(vocabulary)
+    told = np.array([0, 0, 0] + [1] * (size - 3), np.float32)
+    constants = {"size": np.array([size]), "zero_one": np.array([0, 1], np.float32), "told": told}
+    constants |= {"axis": np.array([1]), "last": np.array([-1]), "one": np.array(1, np.float32)}
+    nodes = [
+        helper.make_node("OneHot", ["input_ids", "size", "zero_one"], ["tokens"]),
+        helper.make_node("Cast", ["token_type_ids"], ["kinds"], to=TensorProto.FLOAT),
+        helper.make_node("Unsqueeze", ["kinds", "last"], ["second"]),
+        helper.make_node("Sub", ["one", "second"], ["first"]),
+        helper.make_node("Mul", ["tokens", "first"], ["of_first"]),
+        helper.make_node("Mul", ["tokens", "second"], ["of_second"]),
+        helper.make_node("ReduceMax", ["of_first", "axis"], ["in_first"], keepdims=0),
+        helper.make_node("ReduceMax", ["of_second", "axis"], ["in_second"], keepdims=0),
+        helper.make_node("Mul", ["in_first", "in_second"], ["in_both"]),
+        helper.make_node("Mul", ["in_both", "told"], ["telling"]),
+        helper.make_node("ReduceSum", ["telling", "axis"], ["shared"], keepdims=1),
+        helper.make_node("Sub", ["shared", "one"], ["logits"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "shared-words",
+        [helper.make_tensor_value_info(n, TensorProto.INT64, [1, "t"]) for n in ("input_ids", "token_type_ids")],
+        [helper.make_tensor_value_info("logits", TensorProto.FLOAT, [1, 1])],
+        [numpy_helper.from_array(values, name) for name, values in constants.items()],
+    )
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), folder / "model.onnx")
+    return folder

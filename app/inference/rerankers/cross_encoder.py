@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import RerankUnavailable
+from app.inference.remote import sendable
 from app.inference.rerankers.cross_encoder_files import CrossEncoderFiles
 from app.inference.rerankers.deadline import Deadline
 
@@ -48,7 +49,7 @@ class CrossEncoderReranker:
 
     def count_tokens(self, text: str) -> int:
         """Return the model's own count, control tokens included."""
-        return len(self._load().tokenizer.encode(text).ids)
+        return len(self._load().tokenizer.encode(sendable(text)).ids)
 
     def scores(self, query: str, texts: Sequence[str], *, timeout_seconds: float) -> NDArray[np.float32]:
         """Return the probability of each text, from 0 to 1, that it answers the query."""
@@ -58,8 +59,6 @@ class CrossEncoderReranker:
         for place, text in enumerate(texts):
             deadline.left()
             scores[place] = _probability(_logits(model, query, text))
-        if not np.isfinite(scores).all():
-            raise RerankUnavailable("The cross-encoder gave a score that is no number", hint="check its files")
         return scores
 
     def close(self) -> None:
@@ -105,7 +104,7 @@ def _load(files: CrossEncoderFiles, threads: int) -> _Loaded:
 
 
 def _logits(model: _Loaded, query: str, text: str) -> NDArray[np.float64]:
-    pair = model.tokenizer.encode(query, text)
+    pair = model.tokenizer.encode(sendable(query), sendable(text))
     if len(pair.ids) > model.window_tokens:
         _logger.warning("a pair above the cross-encoder's window was scored in part", extra={"tokens": len(pair.ids)})
         pair.truncate(model.window_tokens)
@@ -127,5 +126,7 @@ def _logits(model: _Loaded, query: str, text: str) -> NDArray[np.float64]:
 def _probability(logits: NDArray[np.float64]) -> float:
     if len(logits) not in (1, 2):
         raise RerankUnavailable(f"The cross-encoder gives {len(logits)} numbers for a pair, not 1 or 2")
+    if not np.isfinite(logits).all():
+        raise RerankUnavailable("The cross-encoder gave a score that is no number", hint="check its files")
     difference = logits[-1] - (logits[0] if len(logits) > 1 else 0)
     return float(np.exp(-np.logaddexp(0, -difference)))
