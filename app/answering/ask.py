@@ -22,6 +22,9 @@ from app.telemetry import StageTimer, counters
 ENOUGH_TO_EXTRACT = 1.1
 """The least strength of a sentence that is given as an answer; decision 0007 has the table."""
 
+ENOUGH_ACROSS_SCRIPTS = 0.9
+"""The same where question and sentence are of different scripts: they share no words, and meaning alone decides."""
+
 ENOUGH_TO_GENERATE = 0.7
 """The least strength for which the model is asked: lower, because the model can refuse by itself."""
 
@@ -117,7 +120,7 @@ def _outcome(
     if model is not None:
         return _generated(question, evidence, model, options, timer)
     with timer.stage("extract"):
-        text, citations = extract(evidence, ranking, ENOUGH_TO_EXTRACT)
+        text, citations = extract(evidence, ranking, _enough_to_extract(question, evidence, ranking))
     return _Outcome(text, answered=True, sources=evidence.sources, citations=citations)
 
 
@@ -127,10 +130,18 @@ def _is_enough(
     if not evidence.sentences or not options.abstain:
         return bool(evidence.sentences)
     if model is None:
-        return ranking.strength >= ENOUGH_TO_EXTRACT
+        return ranking.strength >= _enough_to_extract(question, evidence, ranking)
+    # Across scripts words tell nothing and cosines miss half of the right sources; the model can tell.
+    return ranking.strength >= ENOUGH_TO_GENERATE or _is_across_scripts(question, evidence, ranking)
+
+
+def _enough_to_extract(question: str, evidence: Evidence, ranking: Ranking) -> float:
+    return ENOUGH_ACROSS_SCRIPTS if _is_across_scripts(question, evidence, ranking) else ENOUGH_TO_EXTRACT
+
+
+def _is_across_scripts(question: str, evidence: Evidence, ranking: Ranking) -> bool:
     best = evidence.sentences[ranking.sentences[0].place].sentence.text
-    # Across scripts neither words nor cosines tell a right source from a wrong one; the model can.
-    return ranking.strength >= ENOUGH_TO_GENERATE or script(best) != script(question)
+    return script(best) != script(question)
 
 
 def _generated(
