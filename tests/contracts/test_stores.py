@@ -14,7 +14,6 @@ from app.domain import Chunk, DocumentState, Notice, Page
 from app.errors import Cancelled, NotFound, Overtaken, Unavailable
 from app.filters import Condition, Operator
 from app.settings import Settings
-from app.stores import versions
 from app.stores.port import CollectionStore, Scope
 from app.stores.prepared import PreparedDocument
 from app.stores.registry import STORES, create_store
@@ -394,14 +393,3 @@ def test_a_missing_folder_is_not_made(tmp_path: Path) -> None:
         with pytest.raises(NotFound):
             create_store(tmp_path / "gone", Settings(), engine)
     assert not (tmp_path / "gone").exists()
-
-
-def test_the_history_is_read_by_the_line_and_only_its_latest_lines_stay(
-    store: CollectionStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(versions, "MOST_LINES", 3)
-    for number in range(1, 7):
-        put(store, "a", [f"text {number} "])
-    assert [line.version for line in store.versions("a", limit=10)] == [6, 5, 4]
-    assert [line.version for line in store.versions("a", limit=1, before=6)] == [5]
-    assert store.versions("b", limit=10) == []
