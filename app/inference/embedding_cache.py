@@ -23,15 +23,16 @@ _ENTRY_OVERHEAD_BYTES = 400
 class CachedEmbedder:
     """An embedder that asks another one only for texts that it has not seen lately; least recent are dropped first.
 
-    Counts `embedding_texts` and `embedding_calls` (what went to the other) and `embedding_cache_hits`.
+    Vectors lie side by side: each in memory of its own, among what documents needed for a moment, would keep the pages
+    around it. Counts `embedding_texts` and `embedding_calls` (what went to the other) and `embedding_cache_hits`.
     """
 
     def __init__(self, embedder: Embedder, max_bytes: int) -> None:
         self._embedder = embedder
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
-        self._bytes = 0
-        self._vectors: OrderedDict[_Key, NDArray[np.float32]] = OrderedDict()
+        self._places: OrderedDict[_Key, int] = OrderedDict()
+        self._vectors: NDArray[np.float32] = np.empty((0, 0), np.float32)
 
     @property
     def uncached(self) -> Embedder:
@@ -69,8 +70,8 @@ class CachedEmbedder:
         """Close the other and forget everything."""
         self._embedder.close()
         with self._lock:
-            self._vectors.clear()
-            self._bytes = 0
+            self._places.clear()
+            self._vectors = np.empty((0, 0), np.float32)
 
     def _embed(
         self,
@@ -98,21 +99,25 @@ class CachedEmbedder:
         found = {}
         with self._lock:
             for key in keys:
-                vector = self._vectors.get(key)
-                if vector is not None:
-                    self._vectors.move_to_end(key)
-                    found[key] = vector
+                place = self._places.get(key)
+                if place is not None:
+                    self._places.move_to_end(key)
+                    found[key] = self._vectors[place].copy()
         return found
 
     def _remember(self, fresh: dict[_Key, NDArray[np.float32]]) -> None:
         with self._lock:
             for key, vector in fresh.items():
-                if key not in self._vectors:
-                    self._vectors[key] = vector.copy()
-                    self._bytes += vector.nbytes + _ENTRY_OVERHEAD_BYTES
-            while self._bytes > self._max_bytes:
-                _, dropped = self._vectors.popitem(last=False)
-                self._bytes -= dropped.nbytes + _ENTRY_OVERHEAD_BYTES
+                if not self._places:
+                    # A page of it takes no memory until a vector is written there.
+                    capacity = self._max_bytes // (vector.nbytes + _ENTRY_OVERHEAD_BYTES)
+                    self._vectors = np.empty((capacity, len(vector)), np.float32)
+                if key in self._places or not len(self._vectors):
+                    continue
+                is_full = len(self._places) == len(self._vectors)
+                place = self._places.popitem(last=False)[1] if is_full else len(self._places)
+                self._vectors[place] = vector
+                self._places[key] = place
 
 
 def _embed_some(
