@@ -96,6 +96,7 @@ class Settings(BaseSettings):
     max_candidates: int = Field(1000, ge=1, description="Largest `candidates`")
     max_queries: int = Field(8, ge=1, description="Most queries of one search, those that a model adds included")
     max_vocabulary: int = Field(5000, ge=0, description="Synonyms and stop words of one collection, together")
+    max_search_collections: int = Field(32, ge=1, description="Most collections of one search")
     max_expand_characters: int = Field(100_000, ge=1, description="Most characters that one hit may be expanded to")
     max_queued_jobs: int = Field(10_000, ge=1, description="Jobs that may wait; one more is 429")
     parse_timeout_seconds: float = Field(120, gt=0, description="Time limit to parse and cut one document")

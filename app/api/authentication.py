@@ -59,5 +59,7 @@ def _secret(authorization: str, is_browser_path: bool) -> str:
         except (binascii.Error, UnicodeDecodeError):
             raise Unauthenticated("the Basic credentials cannot be read") from None
     raise Unauthenticated(
-        "this request carries no key", hint="send the header Authorization: Bearer <key>; POST /v1/keys makes keys"
+        "this request carries no key",
+        hint="send the header Authorization: Bearer <key>; the admin key is in admin.key of the server's data folder "
+        "(data/admin.key), and POST /v1/keys makes others",
     )

@@ -22,6 +22,7 @@ def settings_of(body: CollectionSettings) -> dict[str, Any]:
         "normalisation": body.normalisation.model_dump(),
         "indexing": body.indexing,
         "contextualizer": body.contextualizer,
+        "analysis": body.analysis.model_dump(),
         "defaults": body.defaults.model_dump(exclude_unset=True, by_alias=True),
         "instructions": body.instructions,
         "metadata_fields": body.metadata_fields,

@@ -1,6 +1,6 @@
 """What routes are given: the services, who asks, and the collection they may use. Every tenant check is here."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -12,7 +12,7 @@ from app.catalog.api_keys import ApiKey
 from app.catalog.collections import Collection
 from app.catalog.principal import Principal, Role
 from app.embedding_space import EmbeddingSpace
-from app.errors import InsufficientScope, NotFound
+from app.errors import FieldError, InsufficientScope, InvalidRequest, NotFound
 from app.inference.port import Embedder
 
 bearer = HTTPBearer(scheme_name="key", description="The admin key, or a key from POST /v1/keys", auto_error=False)
@@ -85,6 +85,23 @@ def visible_collection(services: Services, principal: Principal, name: str) -> C
     return collection
 
 
+def visible_collections(
+    services: Services, principal: Principal, names: Sequence[str] | None, most: int
+) -> list[Collection]:
+    """Return the named collections, or for `None` all that the key opens; raise `NotFound` as `visible_collection`.
+
+    Raises `InvalidRequest` for more than `most` (FOOTNOTE_MAX_SEARCH_COLLECTIONS).
+    """
+    if names is not None:
+        found = [visible_collection(services, principal, name) for name in dict.fromkeys(names)]
+    else:
+        found = [each for each in services.collections.every() if principal.may_see(each.id)]
+    if not 1 <= len(found) <= most:
+        detail = f"{len(found)} collections; a search takes 1 to {most} (FOOTNOTE_MAX_SEARCH_COLLECTIONS)"
+        raise InvalidRequest(detail, errors=[FieldError("/collections", "out_of_range", detail)])
+    return found
+
+
 def visible_key(services: Services, principal: Principal, key_id: str) -> ApiKey:
     """Return the key, or raise the `NotFound` that tells nothing of other tenants."""
     key = services.api_keys.get(key_id)
@@ -119,4 +136,5 @@ SearchAccess = Annotated[Access, Depends(require(Role.SEARCH))]
 AskAccess = Annotated[Access, Depends(require(Role.ASK))]
 IngestAccess = Annotated[Access, Depends(require(Role.INGEST))]
 OwnerAccess = Annotated[Access, Depends(require(Role.OWNER))]
+SearchPrincipal = Annotated[Principal, Depends(require_role(Role.SEARCH))]
 AdminPrincipal = Annotated[Principal, Depends(require_role(Role.ADMIN))]

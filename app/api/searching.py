@@ -5,6 +5,7 @@ from typing import TypeVar
 
 from app.api.dependencies import Access
 from app.api.replies import current_request_id, notices, rounded
+from app.api.schemas.analysis import AnalysisSettings
 from app.api.schemas.search import (
     ContextReply,
     FacetValueReply,
@@ -18,13 +19,17 @@ from app.api.schemas.search import (
     TraceStageReply,
 )
 from app.api.schemas.search_options import SearchOptions
-from app.api.schemas.strict import Reply
+from app.api.schemas.strict import Reply, unknown_name
 from app.domain import Passage
+from app.errors import FieldError, InvalidRequest
 from app.filters import Filter
+from app.indexes.languages import STEMMERS
 from app.retrieval.options import plan_search
 from app.retrieval.plan import SearchPlan
 from app.retrieval.present import search_present
+from app.retrieval.run import SharedWork
 from app.retrieval.search import SearchResult
+from app.retrieval.vocabulary import Vocabulary
 from app.settings import Settings
 from app.stores.filters import parse_filter
 
@@ -41,6 +46,7 @@ def search_plan(
         options.model_dump(exclude_unset=True, by_alias=True),
         access.collection.settings.get("defaults") or {},
         forced_filter=forced_filter(access),
+        vocabulary=Vocabulary.of(access.collection.settings),
         query_pointer=query_pointer,
         options_pointer=options_pointer,
     )
@@ -53,10 +59,30 @@ def check_defaults(settings: Settings, defaults: SearchOptions) -> None:
     )
 
 
-def run_search(access: Access, plan: SearchPlan) -> SearchResult:
-    """Return what the plan finds in the collection."""
+def check_analysis(settings: Settings, analysis: AnalysisSettings) -> None:
+    """Raise `InvalidRequest` for a vocabulary that is too large and a language that there is no stemmer for."""
+    words = len(analysis.stop_words) + sum(map(len, analysis.synonyms))
+    if words > settings.max_vocabulary:
+        most = settings.max_vocabulary
+        detail = f"{words} synonyms and stop words are above the maximum of {most} (FOOTNOTE_MAX_VOCABULARY)"
+        raise InvalidRequest(detail, errors=[FieldError("/analysis", "too_many", detail)])
+    known = ("auto", *STEMMERS)
+    if analysis.language not in known:
+        detail = f"the language {unknown_name(analysis.language, known)}"
+        raise InvalidRequest(detail, errors=[FieldError("/analysis/language", "unknown_language", detail)])
+
+
+def run_search(access: Access, plan: SearchPlan, shared: SharedWork | None = None) -> SearchResult:
+    """Return what the plan finds in the collection; `shared` is what a search of several does once."""
     with access.services.opened.get(access.collection.id) as opened:
-        return search_present(opened, access.embedder_of, access.services.models, access.collection.name, plan)
+        return search_present(opened, access.embedder_of, access.services.models, access.collection.name, plan, shared)
+
+
+def one_page(options: SearchOptions) -> None:
+    """Raise `InvalidRequest` for a cursor, which only the search of one collection gives."""
+    if options.cursor is not None:
+        detail = "a search of several collections has one page; raise top_k instead"
+        raise InvalidRequest(detail, errors=[FieldError("/cursor", "not_here", detail)])
 
 
 def forced_filter(access: Access) -> Filter | None:

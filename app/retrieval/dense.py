@@ -1,6 +1,5 @@
 """The dense leg: embed the query, take the index's candidates, score them exactly from the store."""
 
-from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -11,9 +10,8 @@ from app.indexes.opening import OpenCollection
 from app.indexes.port import Candidates
 from app.inference.port import Embedder
 from app.retrieval.fusion import ranked
-from app.retrieval.run import SearchRun
+from app.retrieval.run import SearchQueries, SearchRun
 from app.stores.port import CollectionStore, Scope, VectorField
-from app.telemetry import StageTimer
 
 Vector: TypeAlias = NDArray[np.float32]
 """float32, shape (dimensions,), unit length."""
@@ -30,23 +28,29 @@ SPARE = 20
 NOTHING = Candidates(keys=np.zeros(0, np.int64), scores=np.zeros(0, np.float32))
 
 
-def query_vectors(
-    opened: OpenCollection, embedder: Embedder, texts: Sequence[str], hypothetical: Sequence[str], timer: StageTimer
-) -> Vectors | None:
+def query_vectors(run: SearchRun, embedder: Embedder, queries: SearchQueries) -> Vectors | None:
     """Return the vectors of the queries and then of hypothetical passages, `None` while the collection has no vectors.
 
     All queries are one batch. Raises `EmbeddingModelMismatch` where the collection's vectors are of another space
     than the embedder's, and what the embedder raises.
     """
-    with timer.stage("embed"):
-        present = opened.index.space
+    with run.timer.stage("embed"):
+        present = run.opened.index.space
         if present is None:
             return None
         require_same_space(present, embedder.space)
-        vectors: Vectors = embedder.embed_queries(texts)
-        if hypothetical:
-            vectors = np.concatenate((vectors, embedder.embed_passages(hypothetical)))
-        return vectors
+        if run.shared is None:
+            return _embedded(embedder, queries)
+        if embedder.space not in run.shared.vectors:
+            run.shared.vectors[embedder.space] = _embedded(embedder, queries)
+        return run.shared.vectors[embedder.space]
+
+
+def _embedded(embedder: Embedder, queries: SearchQueries) -> Vectors:
+    vectors: Vectors = embedder.embed_queries(queries.texts)
+    if queries.hypothetical:
+        vectors = np.concatenate((vectors, embedder.embed_passages(queries.hypothetical)))
+    return vectors
 
 
 def find_by_vector(run: SearchRun, vector: Vector, limit: int | None = None) -> Candidates:

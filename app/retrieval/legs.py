@@ -12,9 +12,8 @@ from app.indexes.port import Candidates
 from app.retrieval.dense import NOTHING, Vector, Vectors, find_by_vector, query_vectors
 from app.retrieval.keyword import KeywordHits, find_by_terms
 from app.retrieval.narrowing import inside_only, narrow, nearest_inside
-from app.retrieval.query_transforms import SearchQueries
 from app.retrieval.restricting import nearest_admitted
-from app.retrieval.run import SearchRun
+from app.retrieval.run import SearchQueries, SearchRun
 
 Found = TypeVar("Found")
 
@@ -48,7 +47,7 @@ def fetch_legs(run: SearchRun, queries: SearchQueries) -> Legs:
     def embed() -> Vectors | None:
         if run.models.embedder is None:
             raise EmbeddingUnavailable("this search was given no embedding model")
-        return query_vectors(run.opened, run.models.embedder, queries.texts, queries.hypothetical, run.timer)
+        return query_vectors(run, run.models.embedder, queries)
 
     def look_up() -> list[KeywordHits]:
         found = [find_by_terms(run, text) for text in queries.texts]

@@ -21,6 +21,7 @@ from app.retrieval.plan import (
 )
 from app.retrieval.planning import build_plan
 from app.retrieval.presets import with_presets
+from app.retrieval.vocabulary import NO_VOCABULARY, Vocabulary
 from app.settings import Settings
 from app.stores.filters import parse_filter
 
@@ -32,6 +33,7 @@ def plan_search(
     defaults: Mapping[str, Any],
     *,
     forced_filter: Filter | None = None,
+    vocabulary: Vocabulary = NO_VOCABULARY,
     query_pointer: str = "/query",
     options_pointer: str = "",
 ) -> SearchPlan:
@@ -57,6 +59,7 @@ def plan_search(
         candidates=candidates,
         search_filter=None if asked is None else parse_filter(asked, f"{options_pointer}/filter"),
         forced_filter=forced_filter,
+        vocabulary=vocabulary,
         query_pointer=query_pointer,
         options_pointer=options_pointer,
     )

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from app.domain import GroupMember, Passage
 from app.retrieval.arrange import Hit
 from app.retrieval.expansion import expand
+from app.retrieval.highlights import highlighter
 from app.retrieval.run import SearchRun
 from app.retrieval.scored import Scored
 
@@ -15,6 +16,8 @@ def make_passages(
     """Return the hits as they are answered, ranked from `first_rank`."""
     places = scored.place_of()
     contexts = expand(run, hits, first_rank)
+    marks = highlighter(run)
+    texts = [_text(run, hit) for hit in hits]
     return tuple(
         Passage(
             rank=rank,
@@ -22,7 +25,7 @@ def make_passages(
             document_id=hit.chunk.document_id,
             collection=collection_name,
             title=hit.chunk.title,
-            text=_text(run, hit),
+            text=text,
             start=hit.start,
             end=hit.end,
             page_start=hit.pages()[0],
@@ -35,10 +38,11 @@ def make_passages(
             metadata=hit.chunk.metadata,
             rerank=scored.rerank_score(places[hit.chunk.chunk_key]),
             context=context,
+            highlights=None if marks is None else marks.spans(text, hit.start),
             merged=tuple(chunk.chunk_id for chunk in hit.merged),
             group=_group(run, hit),
         )
-        for rank, (hit, context) in enumerate(zip(hits, contexts, strict=True), first_rank)
+        for rank, (hit, text, context) in enumerate(zip(hits, texts, contexts, strict=True), first_rank)
     )
 
 

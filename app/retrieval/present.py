@@ -9,7 +9,7 @@ from app.errors import Reembedded
 from app.indexes.opening import OpenCollection
 from app.inference.port import Embedder
 from app.retrieval.plan import SearchPlan
-from app.retrieval.run import Models
+from app.retrieval.run import Models, SharedWork
 from app.retrieval.search import SearchResult, search
 
 EmbedderOf: TypeAlias = Callable[[EmbeddingSpace | None], Embedder]
@@ -19,7 +19,12 @@ _ATTEMPTS = 3
 
 
 def search_present(
-    opened: OpenCollection, embedder_of: EmbedderOf, models: Models, collection_name: str, plan: SearchPlan
+    opened: OpenCollection,
+    embedder_of: EmbedderOf,
+    models: Models,
+    collection_name: str,
+    plan: SearchPlan,
+    shared: SharedWork | None = None,
 ) -> SearchResult:
     """Search by the embedder of the vectors that there are, again where they became another model's meanwhile.
 
@@ -27,11 +32,11 @@ def search_present(
     """
     if not plan.needs_embedder:
         # A collection whose model is not configured here still answers by keywords.
-        return search(opened, models, collection_name, plan)
+        return search(opened, models, collection_name, plan, shared)
     for _ in range(_ATTEMPTS):
         space = opened.index.space
         try:
-            result = search(opened, replace(models, embedder=embedder_of(space)), collection_name, plan)
+            result = search(opened, replace(models, embedder=embedder_of(space)), collection_name, plan, shared)
         except Exception:
             # Whatever went wrong between two spaces is no failure of the search.
             if opened.store.embedding_space() == space:

@@ -16,7 +16,7 @@ from app.errors import FootnoteError, Unavailable, UpstreamRejected
 from app.inference.port import LanguageModel, Message
 from app.retrieval.plan import SearchPlan
 from app.retrieval.planning import clean_query
-from app.retrieval.run import SearchRun
+from app.retrieval.run import SearchQueries, SearchRun
 from app.telemetry import counters
 
 MOST_HISTORY_CHARACTERS = 6000
@@ -58,14 +58,6 @@ _asking = ThreadPoolExecutor(max_workers=16, thread_name_prefix="transform")
 
 
 @dataclass(frozen=True, slots=True)
-class SearchQueries:
-    """`texts` go to both legs, the first is the main one; `hypothetical` answers go to the dense leg alone."""
-
-    texts: tuple[str, ...]
-    hypothetical: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class _Ask:
     """The language model, and how long one answer of it may take."""
 
@@ -94,6 +86,14 @@ def transform_queries(run: SearchRun) -> SearchQueries:
     Without a language model, or where it does not answer, the query stays as it came: a warning tells so, and a
     failure is `degraded` too.
     """
+    if run.shared is None:
+        return _transformed(run)
+    if run.shared.queries is None:
+        run.shared.queries = _transformed(run)
+    return run.shared.queries
+
+
+def _transformed(run: SearchRun) -> SearchQueries:
     plan = run.plan
     given = (plan.query, *plan.queries)
     if not plan.transform.is_wanted:
@@ -105,10 +105,10 @@ def transform_queries(run: SearchRun) -> SearchQueries:
         )
         return SearchQueries(given)
     with run.timer.stage("transform"):
-        return _transformed(run, _Ask(run.models.language_model, run.models.transform_seconds), given)
+        return _asked(run, _Ask(run.models.language_model, run.models.transform_seconds), given)
 
 
-def _transformed(run: SearchRun, ask: _Ask, given: tuple[str, ...]) -> SearchQueries:
+def _asked(run: SearchRun, ask: _Ask, given: tuple[str, ...]) -> SearchQueries:
     wanted = run.plan.transform
     query = given[0]
     if wanted.rewrite:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain import indexed_text
-from app.errors import RerankUnavailable, Unavailable, UpstreamRejected
+from app.errors import InvalidRequest, RerankUnavailable, Unavailable, UpstreamRejected
 from app.indexes.port import Candidates
 from app.inference.port import Reranker
 from app.inference.reranker_registry import Asked
@@ -46,7 +46,7 @@ def rerank(run: SearchRun, ranking: Ranking, legs: Legs, query: str) -> Ranking:
     """Return the first hits in the reranker's order for the query, or the ranking as it is and `degraded: ["rerank"]`.
 
     Hits after the first `candidates` have no score to be compared by, so they are left out. Raises `InvalidRequest`
-    for a reranker that is not there for this collection.
+    for a reranker that is not there for this collection, unless a preset asked for it.
     """
     options = run.plan.rerank
     if options is None or not len(ranking.candidates.keys):
@@ -54,6 +54,12 @@ def rerank(run: SearchRun, ranking: Ranking, legs: Legs, query: str) -> Ranking:
     with run.timer.stage("rerank"):
         try:
             return _reranked(run, ranking, legs, query, options)
+        except InvalidRequest as error:
+            if run.plan.preset is None:
+                raise
+            # A preset does what a collection has parts for, and tells the rest.
+            run.warn(error.code, f"the preset {run.plan.preset} did not rerank: {error.detail}", model=options.model)
+            return ranking
         except (Unavailable, UpstreamRejected) as error:
             run.degraded.append("rerank")
             run.warn(error.code, f"the order is that of the search alone: {error.detail}", model=options.model)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain import Notice
+from app.embedding_space import EmbeddingSpace
 from app.indexes.opening import OpenCollection
 from app.indexes.port import NO_RESTRICTION, Restriction
 from app.inference.port import Embedder, LanguageModel
@@ -28,6 +29,22 @@ class Models:
     """Time limit of one answer of the language model about the query."""
 
 
+@dataclass(frozen=True, slots=True)
+class SearchQueries:
+    """`texts` go to both legs, the first is the main one; `hypothetical` answers go to the dense leg alone."""
+
+    texts: tuple[str, ...]
+    hypothetical: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class SharedWork:
+    """What the searches of one request in several collections do once: what to look for, and its vectors by space."""
+
+    queries: SearchQueries | None = None
+    vectors: dict[EmbeddingSpace, NDArray[np.float32]] = field(default_factory=dict)
+
+
 @dataclass(slots=True)
 class SearchRun:
     """One search at work. `chunks` remembers what was read, so that no step reads it again."""
@@ -40,6 +57,7 @@ class SearchRun:
     trace: Trace
     warnings: list[Notice] = field(default_factory=list)
     degraded: list[str] = field(default_factory=list)
+    shared: SharedWork | None = None
     restriction: Restriction = NO_RESTRICTION
     """What every hit must hold and must not, in any leg."""
     chunks: dict[int, FoundChunk] = field(default_factory=dict)

@@ -16,9 +16,9 @@ from app.retrieval.passages import make_passages
 from app.retrieval.plan import SearchPlan
 from app.retrieval.query_syntax import read_query, without_guesses
 from app.retrieval.query_terms import restriction_of
-from app.retrieval.query_transforms import SearchQueries, transform_queries
+from app.retrieval.query_transforms import transform_queries
 from app.retrieval.reranking import rerank
-from app.retrieval.run import Models, SearchRun
+from app.retrieval.run import Models, SearchQueries, SearchRun, SharedWork
 from app.retrieval.scored import Scored, with_scores
 from app.retrieval.thresholds import above_minimum
 from app.retrieval.trace import Trace
@@ -55,9 +55,12 @@ class _Found:
     term_weights: Mapping[str, float]
 
 
-def search(opened: OpenCollection, models: Models, collection_name: str, plan: SearchPlan) -> SearchResult:
+def search(
+    opened: OpenCollection, models: Models, collection_name: str, plan: SearchPlan, shared: SharedWork | None = None
+) -> SearchResult:
     """Return the passages that answer the plan's query, best first; keywords alone need no model.
 
+    What `shared` holds was done for another collection of the same request, and is not done again.
     What does not answer is named in `degraded` while something else does. Raises `EmbeddingModelMismatch` for a
     collection of another embedding space, the legs' own error (502, 503) where none answers, and `InvalidCursor`.
     """
@@ -68,7 +71,10 @@ def search(opened: OpenCollection, models: Models, collection_name: str, plan: S
     scope = opened.store.scope(asked.filter, asked.document_ids)
     warnings = without_guesses(scope.warnings, typed)
     restriction = restriction_of(typed, opened.analyzers())
-    run = SearchRun(opened, models, asked, scope, timer, Trace(plan.explain), warnings, restriction=restriction)
+    run = SearchRun(
+        opened, models, asked, scope, timer, Trace(plan.explain), warnings, shared=shared, restriction=restriction
+    )
+    run.trace.add("scope", documents=None if scope.document_keys is None else len(scope.document_keys))
     found = _find(run) if plan.cursor is None else _continue(run)
     with timer.stage("hydrate"):
         hits, following = arrange(run, found.scored.ranking, found.offset)

@@ -10,7 +10,12 @@ OVERLAP = 0.2
 
 def cut_windows(text: str, most_tokens: int, count_tokens: Callable[[str], int]) -> list[str]:
     """Return the text whole where it fits, else windows of it, cut between sentences or, at worst, words."""
-    if count_tokens(text) <= most_tokens:
+    if count_tokens(text) <= most_tokens or most_tokens < 2:
         return [text]
     splitter = TextSplitter.from_callback(count_tokens, most_tokens, overlap=int(most_tokens * OVERLAP))
-    return splitter.chunks(text) or [text]
+    windows: list[str] = []
+    for window in splitter.chunks(text):
+        # The splitter halves its way to a cut, and may go a token too far where a longer text has fewer of them.
+        fits = count_tokens(window) <= most_tokens
+        windows += [window] if fits else cut_windows(window, most_tokens - 1, count_tokens)
+    return windows or [text]

@@ -1,43 +1,13 @@
 """The dense leg in the fields of an enhanced collection."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from app.domain import Chunk
 from app.inference.embedders.hashed import HashedEmbedder
-from app.stores.prepared import PreparedDocument
 
-PIECES = ("apples grow on trees", "pears grow on trees", "engines need oil", "wheels need air")
-
-
-@pytest.fixture
-def enhanced(shelf: Any) -> Any:
-    """The shelf with a document of two parents with two children each, their context the word `orchard`."""
-    store, embedder = shelf.opened.store, HashedEmbedder()
-    real = store.replace_document
-
-    def nest(prepared: PreparedDocument) -> Any:
-        children = [replace(child, context="orchard", parent=4 + child.ordinal // 2) for child in prepared.chunks]
-        parents = [
-            Chunk(4 + i, one.start, two.end, prepared.text[one.start : two.end], 8, kind="parent")
-            for i, (one, two) in enumerate((children[:2], children[2:]))
-        ]
-        return real(
-            replace(
-                prepared,
-                chunks=[*children, *parents],
-                vectors=embedder.embed_passages([child.indexed_text for child in children]),
-                content_vectors=embedder.embed_passages([child.text for child in children]),
-            )
-        )
-
-    shelf.opened.store.replace_document = nest
-    shelf.put("fruit", *PIECES)
-    shelf.opened.store.replace_document = real
-    return shelf
+FRUIT = ("apples grow on trees", "pears grow on trees", "engines need oil", "wheels need air")
 
 
 def texts(result: Any) -> list[str]:
@@ -50,8 +20,8 @@ def scores(result: Any) -> dict[str, float]:
 
 def test_a_search_uses_contexts_unless_it_is_told_otherwise(enhanced: Any) -> None:
     by_context = enhanced.search("orchard", mode="dense")
-    assert scores(by_context)[PIECES[0]] > 0.2
-    assert scores(enhanced.search("orchard", mode="dense", fields=["content"]))[PIECES[0]] == pytest.approx(0, abs=0.2)
+    assert scores(by_context)[FRUIT[0]] > 0.2
+    assert scores(enhanced.search("orchard", mode="dense", fields=["content"]))[FRUIT[0]] == pytest.approx(0, abs=0.2)
 
 
 def test_a_chunk_counts_by_the_field_in_which_it_is_nearest(enhanced: Any) -> None:
@@ -60,14 +30,14 @@ def test_a_chunk_counts_by_the_field_in_which_it_is_nearest(enhanced: Any) -> No
         scores(enhanced.search(query, mode="dense", fields=fields))
         for fields in (["context"], ["content"], ["context", "content"])
     )
-    assert both == pytest.approx({text: max(one[text], other[text]) for text in PIECES})
+    assert both == pytest.approx({text: max(one[text], other[text]) for text in FRUIT})
     assert texts(enhanced.search(query, mode="dense", fields=["context", "content"]))[0] == query
 
 
 def test_a_parent_is_found_through_its_nearest_child(enhanced: Any) -> None:
     result = enhanced.search("pears grow on trees", mode="dense", fields=["parent"])
-    assert texts(result) == [PIECES[1], max(PIECES[2:], key=lambda text: scores(result).get(text, -1))]
-    vectors = HashedEmbedder().embed_passages([f"orchard\n{text}" for text in PIECES[:2]])
+    assert texts(result) == [FRUIT[1], max(FRUIT[2:], key=lambda text: scores(result).get(text, -1))]
+    vectors = HashedEmbedder().embed_passages([f"orchard\n{text}" for text in FRUIT[:2]])
     middle = vectors.mean(axis=0)
     query = HashedEmbedder().embed_queries(["pears grow on trees"])[0]
     assert result.passages[0].score == pytest.approx(float(middle @ query / np.linalg.norm(middle)), abs=1e-5)

@@ -28,7 +28,7 @@ from app.api.schemas.collections import (
     QuotaUse,
 )
 from app.api.schemas.strict import unknown_name
-from app.api.searching import check_defaults
+from app.api.searching import check_analysis, check_defaults
 from app.api.strict_route import StrictRoute
 from app.bootstrap import Services
 from app.catalog.collections import Collection
@@ -152,6 +152,7 @@ def _check(services: Services, body: CollectionSettings) -> None:
         raise UnknownField(detail, errors=[FieldError(pointer, "unknown_field", detail)])
     window = services.embedders.get(model or services.embedders.default_model).window_tokens
     check_collection_chunking(completed_chunking(body.chunking.given()), window)
+    check_analysis(services.settings, body.analysis)
     check_defaults(services.settings, body.defaults)
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 from app.api.schemas import examples
+from app.api.schemas.analysis import AnalysisSettings
 from app.api.schemas.chunking import ChunkingSettings
 from app.api.schemas.search import NoticeReply
 from app.api.schemas.search_options import SearchOptions
@@ -70,6 +71,7 @@ class CollectionSettings(Request):
         Literal["heading", "llm", "none"],
         Field(description="What stands before a chunk where it is embedded: title and headings, or more by the model"),
     ] = "heading"
+    analysis: AnalysisSettings = AnalysisSettings()
     defaults: SearchOptions = Field(SearchOptions(), description="A search body without `query`, for every search")
     instructions: Annotated[
         str | None, Field(max_length=10_000, description="Said to the language model with every question")
@@ -106,6 +108,7 @@ class CollectionReply(Reply):
     normalisation: dict[str, Any]
     indexing: str
     contextualizer: str = "heading"
+    analysis: dict[str, Any] = Field(default_factory=lambda: AnalysisSettings().model_dump())
     defaults: dict[str, Any]
     instructions: str | None
     metadata_fields: list[str]

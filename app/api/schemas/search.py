@@ -28,6 +28,20 @@ class SearchRequest(SearchOptions):
     query: str
 
 
+class SeveralSearchRequest(SearchRequest):
+    """A search of several collections."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"query": "how many days of parental leave", "collections": ["handbook"], "top_k": 5}]
+        }
+    )
+
+    collections: list[str] | None = Field(
+        None, min_length=1, description="Their names; all that the key opens if it is left out"
+    )
+
+
 class NoticeReply(Reply):
     """Something to know although the work was done; further members depend on the code."""
 

@@ -191,7 +191,13 @@ def test_an_enhanced_collection_moves_with_all_its_fields(
     for name in ("c", "fresh"):
         with services.opened.get(services.collections.get(name).id) as opened:
             found[name] = [
-                search_present(opened, partial(services.embedders.of_vectors, model_name="b"), services.models, name, plan(query, field))
+                search_present(
+                    opened,
+                    partial(services.embedders.of_vectors, model_name="b"),
+                    services.models,
+                    name,
+                    plan(query, field),
+                )
                 for field in ("content", "context", "parent")
                 for query in QUERIES
             ]
