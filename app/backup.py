@@ -100,7 +100,7 @@ def _pack(writer: BundleWriter, services: Services, collection_id: str, folder: 
 def _require_idle(data: Path) -> None:
     if owners := living_owners(data / "workers"):
         raise Conflict(
-            f"{len(owners)} processes work on {data}",
+            f"{len(owners)} running process(es) work on {data}",
             code="data_folder_in_use",
             hint="stop the service, then restore",
         )

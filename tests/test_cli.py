@@ -101,7 +101,7 @@ def test_places_are_named_in_the_words_of_their_format(tmp_path: Path) -> None:
 
 @pytest.fixture
 def locked(tmp_path: Path) -> Path:
-    writer = PdfWriter(clone_from=PdfReader(FILES / "pdf" / "test.pdf"))
+    writer = PdfWriter(clone_from=PdfReader(FILES / "pdf" / "google-doc-document.pdf"))
     writer.encrypt("open sesame", algorithm="AES-256")
     writer.write(tmp_path / "locked.pdf")
     return tmp_path / "locked.pdf"

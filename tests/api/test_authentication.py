@@ -26,6 +26,11 @@ def test_a_path_that_does_not_exist_tells_a_stranger_nothing(anonymous: TestClie
     assert anonymous.get("/v1/nowhere").status_code == 401
 
 
+@pytest.mark.parametrize("path", ["/openapi.json", "/v1/collections"])
+def test_who_has_no_key_is_told_where_the_first_one_is(anonymous: TestClient, path: str) -> None:
+    assert "data/admin.key" in anonymous.get(path).json()["hint"]
+
+
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Bearer nonsense", "Basic eDp5", "Token x", "Bearer \xff"])
 def test_a_key_that_is_none_is_refused(anonymous: TestClient, header: str) -> None:
     answer = anonymous.get("/v1/collections", headers={"Authorization": header.encode("latin-1")})  # type: ignore[dict-item]

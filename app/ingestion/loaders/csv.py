@@ -43,9 +43,11 @@ def load(source: Source) -> Extraction:
         first, second = second, next(rows, _NO_ROW)
     head = _head(first.cells) if second.cells else []
     records: list[int] = []
+    lines: list[int] = []
     ragged: list[int] = []
     for row in chain([second] if head else [found for found in (first, second) if found.cells], rows):
         records.append(assembly.add(_line(row.cells, head, dialect.delimiter), "\n"))
+        lines.append(row.line)
         if head and _is_ragged(row.cells, head):
             ragged.append(row.line)
     return Extraction(
@@ -57,6 +59,7 @@ def load(source: Source) -> Extraction:
         warnings=(*assembly.notices(), *_ragged_rows(ragged, head)),
         details={"records": len(records), "columns": head, "delimiter": dialect.delimiter},
         records=tuple(records),
+        record_numbers=tuple(lines),
     )
 
 

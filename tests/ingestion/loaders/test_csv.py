@@ -117,3 +117,9 @@ def test_every_cell_comes_out_under_its_head_whatever_is_in_it(load, rows: list[
         "; ".join(f"{head}: {cell}" for head, cell in zip(heads, row, strict=True) if cell) for row in filled
     ]
     assert len(extraction.records) == len(filled)
+
+
+def test_each_record_knows_its_line_for_the_readers_of_a_citation(load) -> None:
+    extraction = load(b"name,days\nann,3\n\nbob,4\n", "a.csv")
+
+    assert extraction.record_numbers == (2, 4)
