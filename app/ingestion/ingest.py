@@ -5,6 +5,7 @@ What is accepted becomes a job; `work.py` does it.
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -74,7 +75,7 @@ class Ingestion:
 
         def admit(size: int) -> None:
             quotas = Quotas.of(self.collections.by_id(opened.id))
-            quotas.check_original(size, lambda: self.sizes.bytes_in(folder))
+            quotas.check_original(size, partial(self.sizes.use, folder))
 
         return Originals(folder, admit)
 

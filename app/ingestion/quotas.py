@@ -4,11 +4,14 @@ Documents and chunks are checked inside the store's transactions, so no race goe
 an original is stored: requests that arrive together may go beyond by what they bring.
 """
 
+import math
 import os
 import threading
-from collections.abc import Callable
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from app.catalog.collections import Collection
@@ -17,6 +20,7 @@ from app.errors import DocumentOverQuota, QuotaExceeded
 from app.stores.port import CollectionStore, StoreStats
 
 _FOLDERS_REMEMBERED = 1000
+_FRESH_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,38 +55,67 @@ class Quotas:
             if used + needed > self.chunks:
                 raise QuotaExceeded.of("chunks", limit=self.chunks, used=used, needed=needed)
 
-    def check_original(self, size: int, stored_bytes: Callable[[], int]) -> None:
-        """Raise where an original of `size` bytes may not be added to what is stored."""
+    def check_original(self, size: int, use: Callable[[int, int], int]) -> None:
+        """Raise where an original of `size` bytes may not be added; `use` gives the bytes stored, by size and limit."""
         if self.document_bytes is not None and size > self.document_bytes:
             raise DocumentOverQuota.of_size(size, self.document_bytes)
         if self.bytes is not None:
-            used = stored_bytes()
+            used = use(size, self.bytes)
             if used + size > self.bytes:
                 raise QuotaExceeded.of("bytes", limit=self.bytes, used=used, needed=size)
 
 
+@dataclass(slots=True)
+class _Size:
+    """What is known of one folder: its files when it was last looked at, and what was let in since."""
+
+    looking: threading.Lock = field(default_factory=threading.Lock)
+    files: dict[str, int] = field(default_factory=dict)
+    total: int = 0
+    looked_at: float = -math.inf
+    let_in: int = 0
+
+
 class FolderSizes:
-    """The bytes in folders whose files never change, so that only those that came since are looked at. Thread-safe."""
+    """The bytes in folders whose files never change, for who adds to them. Thread-safe.
 
-    def __init__(self) -> None:
+    A folder is looked through once a second at most, and whenever what was let in since then could fill it. What other
+    processes add within that second is not seen, as that which arrives together is not.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._lock = threading.Lock()
-        self._sizes: dict[Path, dict[str, int]] = {}
+        self._sizes: OrderedDict[Path, _Size] = OrderedDict()
 
-    def bytes_in(self, folder: Path) -> int:
-        """Return the bytes of all files in a folder but its drafts, whose names begin with a dot."""
+    def use(self, folder: Path, adding: int, limit: int) -> int:
+        """Return the bytes in a folder, its drafts left out; exactly where `adding` to them may go beyond `limit`."""
         with self._lock:
-            known = self._sizes.pop(folder, {})
-            present: dict[str, int] = {}
-            with suppress(FileNotFoundError), os.scandir(folder) as entries:
-                for entry in entries:
-                    # A draft is what is just being checked.
-                    if entry.name.startswith("."):
-                        continue
-                    # A file may be deleted while others are counted.
-                    with suppress(FileNotFoundError):
-                        size = known.get(entry.name)
-                        present[entry.name] = entry.stat().st_size if size is None else size
-            self._sizes[folder] = present
+            size = self._sizes.setdefault(folder, _Size())
+            self._sizes.move_to_end(folder)
             if len(self._sizes) > _FOLDERS_REMEMBERED:
-                del self._sizes[next(iter(self._sizes))]
-            return sum(present.values())
+                self._sizes.popitem(last=False)
+        with size.looking:
+            now = self._clock()
+            if now - size.looked_at > _FRESH_SECONDS or size.total + size.let_in + adding > limit:
+                size.files = _files_in(folder, size.files)
+                size.total, size.let_in, size.looked_at = sum(size.files.values()), 0, now
+            used = size.total + size.let_in
+            if used + adding <= limit:
+                size.let_in += adding
+            return used
+
+
+def _files_in(folder: Path, known: Mapping[str, int]) -> dict[str, int]:
+    """Return the size of each file in a folder but its drafts, whose names begin with a dot."""
+    present: dict[str, int] = {}
+    with suppress(FileNotFoundError), os.scandir(folder) as entries:
+        for entry in entries:
+            # A draft is what is just being checked.
+            if entry.name.startswith("."):
+                continue
+            # A file may be deleted while others are counted.
+            with suppress(FileNotFoundError):
+                size = known.get(entry.name)
+                present[entry.name] = entry.stat().st_size if size is None else size
+    return present
