@@ -21,7 +21,6 @@ from app.inference.embedding_cache import CachedEmbedder
 from app.inference.language_models.openai_compatible import OpenAICompatibleLanguageModel
 from app.inference.port import Embedder, LanguageModel
 from app.inference.remote import RemoteServer
-from app.inference.reranker_registry import Rerankers as Rerankers
 from app.settings import Settings
 
 
