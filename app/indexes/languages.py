@@ -104,6 +104,9 @@ LEAST_SHARE = 0.08
 LEAD = 1.25
 """How many times as many votes the language must have as the next."""
 
+DEFAULT_LANGUAGE = "en"
+"""The language by which a text of Latin script is stemmed that tells no other."""
+
 _DEFAULT = frozenset(("ar", "el", "en", "hi", "hy", "ru", "ta"))
 """Languages whose stemmer every text of their script has by default."""
 

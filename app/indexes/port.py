@@ -63,11 +63,12 @@ class Wording:
     """What a query says beyond its terms.
 
     A chunk that holds one of a term's `alternatives` counts as if it held the term; whichever scores best counts, once.
-    Chunks that hold a phrase of `raised` stand higher.
+    Chunks that hold a phrase of `raised` stand higher. A term scores by its `weights`, 1 where it has none.
     """
 
     alternatives: Mapping[str, tuple[Phrase, ...]] = field(default_factory=dict)
     raised: tuple[Phrase, ...] = ()
+    weights: Mapping[str, float] = field(default_factory=dict)
     restriction: Restriction = NO_RESTRICTION
 
 

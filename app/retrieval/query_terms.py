@@ -3,10 +3,11 @@
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from app.indexes.analysis import Analyzer, fold, stop_words_of
-from app.indexes.languages import query_language
+from app.indexes.languages import DEFAULT_LANGUAGE, query_language
+from app.indexes.opening import OpenCollection
 from app.indexes.port import KeywordIndex, Phrase, Restriction, Wording
 from app.retrieval.query_syntax import TypedQuery, quoted_phrases
 from app.retrieval.run import SearchRun
@@ -22,8 +23,11 @@ LEAST_PREFIX = 2
 MOST_GUESSED_WORDS = 8
 """Words of one query whose spelling is guessed."""
 
-MOST_GUESSES = 4
+MOST_GUESSES = 2
 """Words that one misspelled word may stand for, those of the most chunks."""
+
+GUESS_WEIGHT = 0.5
+"""How much a guess counts beside a word that was written; see `docs/decisions/0020-keyword-queries.md`."""
 
 LONGEST_PHRASE = 256
 """Terms by which a phrase is known."""
@@ -49,17 +53,6 @@ class QueryTerms:
         alternatives = self.wording.alternatives.values()
         return frozenset(self.frequencies) | {term for phrases in alternatives for phrase in phrases for term in phrase}
 
-    def held_by(self, present: Iterable[str]) -> list[str]:
-        """Return the terms that a text of these terms holds, itself or by an alternative."""
-        held = frozenset(present)
-        if not self.wording.alternatives:
-            return [term for term in self.frequencies if term in held]
-        return [
-            term
-            for term in self.frequencies
-            if term in held or any(held.issuperset(phrase) for phrase in self.wording.alternatives.get(term, ()))
-        ]
-
 
 @dataclass(slots=True)
 class _Draft:
@@ -74,15 +67,15 @@ class _Draft:
         if more:
             self.alternatives.setdefault(term, {}).update(more)
 
-    def wording(self) -> Wording:
-        return Wording({term: tuple(others) for term, others in self.alternatives.items()})
+    def others(self) -> dict[str, tuple[Phrase, ...]]:
+        return {term: tuple(others) for term, others in self.alternatives.items()}
 
 
 def read_terms(run: SearchRun, text: str) -> QueryTerms:
-    """Return what to look up for a text of the search, in every language that the collection holds."""
-    analyzers = run.opened.analyzers()
+    """Return what to look up for a text of the search: in its language, or in all that the collection holds."""
     text = unicodedata.normalize("NFC", text)
-    draft = _drafted(run, analyzers, text)
+    analyzers, stop_words = _languages(run.opened, text)
+    draft = _drafted(analyzers, text, stop_words | folded_stop_words(run.plan.vocabulary))
     synonyms = _add_synonyms(run, analyzers, text, draft)
     index = run.opened.index.keyword
     if run.plan.as_you_type:
@@ -90,7 +83,8 @@ def read_terms(run: SearchRun, text: str) -> QueryTerms:
     frequencies = _frequencies(index, draft)
     guessed = _guess(index, analyzers, draft, frequencies) if run.plan.fuzzy else {}
     raised = () if run.plan.query_syntax else _raised(analyzers, text)
-    wording = replace(draft.wording(), raised=raised, restriction=run.restriction)
+    weights = {term: GUESS_WEIGHT for terms in guessed.values() for term in terms if term in frequencies}
+    wording = Wording(draft.others(), raised, weights, run.restriction)
     return QueryTerms(frequencies, wording, synonyms, guessed)
 
 
@@ -101,10 +95,19 @@ def restriction_of(typed: TypedQuery, analyzers: Sequence[Analyzer]) -> Restrict
     return Restriction(tuple(forms for forms in required if forms), tuple(form for forms in excluded for form in forms))
 
 
-def _drafted(run: SearchRun, analyzers: Sequence[Analyzer], text: str) -> _Draft:
-    languages = ("en", *run.opened.languages())
-    stop_words = stop_words_of(query_language(text, languages) if len(analyzers) > 1 else None)
-    stop_words |= folded_stop_words(run.plan.vocabulary)
+def _languages(opened: OpenCollection, text: str) -> tuple[Sequence[Analyzer], frozenset[str]]:
+    """Return the analyzers and the stop words for a text."""
+    analyzers = opened.analyzers()
+    if len(analyzers) == 1:
+        return analyzers, stop_words_of(None)
+    language = query_language(text, (DEFAULT_LANGUAGE, *opened.languages()))
+    if language is not None:
+        # The default one is for documents whose language is not known.
+        analyzers = tuple(dict.fromkeys((opened.analyzer, opened.analyzer.of(language))))
+    return analyzers, stop_words_of(language)
+
+
+def _drafted(analyzers: Sequence[Analyzer], text: str, stop_words: frozenset[str]) -> _Draft:
     draft = _Draft()
     for first, *others in zip(*(each.query_terms_with_offsets(text, stop_words) for each in analyzers), strict=True):
         term, start, end = first

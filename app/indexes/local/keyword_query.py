@@ -54,7 +54,8 @@ class Queries:
         others = wording.alternatives.get(term)
         if others:
             query = Query.disjunction_max_query([query, *map(self._phrase, others)])
-        return Query.boost_query(query, count) if count > 1 else query
+        weight = count * wording.weights.get(term, 1.0)
+        return query if weight == 1 else Query.boost_query(query, weight)
 
     def _limits(self, restriction: Restriction) -> list[tuple[Occur, Query]]:
         required = [_either(list(map(self._phrase, phrases))) for phrases in restriction.required]
