@@ -96,7 +96,7 @@ MOST_READ = 20_000
 """Characters from which a document's language is told: more change nothing."""
 
 LEAST_WORDS = 4
-"""Function words that a document must hold."""
+"""Different function words that a document must hold: one name may hold two of a language, many times."""
 
 LEAST_SHARE = 0.08
 """Their least share of its words: lists and tables have fewer, and no language that stems would help."""
@@ -132,8 +132,9 @@ def detect_language(text: str) -> str | None:
     best = _clear_winner(_votes(counts, FUNCTION_WORDS), LEAD)
     if best is None:
         return None
-    held = sum(counts[word] for word in FUNCTION_WORDS[best] & counts.keys())
-    return best if held >= max(LEAST_WORDS, LEAST_SHARE * len(words)) else None
+    held = FUNCTION_WORDS[best] & counts.keys()
+    share = sum(counts[word] for word in held) / len(words)
+    return best if len(held) >= LEAST_WORDS and share >= LEAST_SHARE else None
 
 
 def stemmed_language(language: str) -> str | None:
