@@ -1,6 +1,7 @@
 """kill -9 in the middle of upkeep: the work goes on, nothing is lost, and every process sees the end of it."""
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,17 +14,33 @@ from app.inference.embedders.hashed import HashedEmbedder
 
 FINISH_SECONDS = 120.0
 WAIT = {"Prefer": "wait=60"}
+STEP_SECONDS = 20.0
 WORDS = ["harbour", "violet", "engine", "lantern", "granite", "meadow", "copper", "orchid", "thunder", "velvet"]
 QUERIES = ["violet harbour engine", "copper thunder"]
 
 
-def serve_b(model_server: Any) -> dict[str, str]:
-    """Make the model server embed texts backwards and slowly, and return the settings of a service that may use it."""
+class Pace:
+    """Let the other model embed one batch for each step, unless it is free."""
+
+    def __init__(self) -> None:
+        self.is_free = True
+        self._steps = threading.Semaphore(0)
+
+    def step(self) -> None:
+        self._steps.release()
+
+    def wait(self) -> None:
+        if not self.is_free:
+            self._steps.acquire(timeout=STEP_SECONDS)
+
+
+def serve_b(model_server: Any, pace: Pace) -> dict[str, str]:
+    """Make the model server embed texts backwards, and return the settings of a service that may use it."""
 
     def respond(sent: Any) -> Any:
         texts = sent.body["input"]
         if len(texts) > 1:
-            time.sleep(0.3)
+            pace.wait()
         rows = HashedEmbedder().embed_passages([text[::-1] for text in texts])
         data = [{"object": "embedding", "index": i, "embedding": row.tolist()} for i, row in enumerate(rows)]
         return model_server.Reply(body={"object": "list", "data": data, "model": "b", "usage": {}})
@@ -66,14 +83,17 @@ def states(client: httpx.Client, job_url: str) -> Iterator[dict[str, Any]]:
 def test_a_reembedding_cut_by_kills_goes_on_from_its_last_batch_and_two_processes_swap(
     make_server: Callable[..., Any], model_server: Any
 ) -> None:
-    server = make_server(workers=2, **serve_b(model_server))
+    pace = Pace()
+    server = make_server(workers=2, **serve_b(model_server, pace))
     with server.client() as client:
         fill(client, "c", 400)
         fill(client, "fresh", 400, {"embedding": {"model": "b"}})
         before, fresh = answers(client, "c"), answers(client, "fresh")
         assert before != fresh
+        pace.is_free = False
         job_url = client.post("/v1/collections/c/reembed", json={"model": "b"}).headers["Location"]
         for job in states(client, job_url):
+            pace.step()
             assert job["state"] in ("queued", "running")
             if job["stage"] == "embed" and job["progress"]["done"] >= 128:
                 break
@@ -86,6 +106,7 @@ def test_a_reembedding_cut_by_kills_goes_on_from_its_last_batch_and_two_processe
             with server.client() as other:
                 seen = answers(other, "c")
             assert all(each in (before[place], fresh[place]) for place, each in enumerate(seen)), job
+            pace.step()
         assert (job["state"], job["attempt"]) == ("succeeded", 2), job
         again = sum(len(sent.body["input"]) for sent in model_server.sent) - embedded
         assert again < 400 - 100

@@ -1,7 +1,6 @@
 """A collection moves to another model without a gap."""
 
 import threading
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Self
@@ -18,6 +17,7 @@ from app.retrieval.search import SearchResult
 from app.settings import Settings
 
 WAIT = {"Prefer": "wait=60"}
+STEP_SECONDS = 20.0
 WORDS = ["harbour", "violet", "engine", "lantern", "granite", "meadow", "copper", "orchid", "thunder", "velvet"]
 QUERIES = ["violet harbour engine", "copper thunder", "marker7 granite"]
 
@@ -45,16 +45,17 @@ def serve_b(model_server: Any, dimensions: int) -> dict[str, Any]:
     return {**server, "embedding_cache_bytes": 0}
 
 
-def slow_down(model_server: Any) -> None:
-    """Let the other model take its time, so that much happens while it embeds a collection."""
-    respond = model_server.respond
+def slow_down(model_server: Any) -> threading.Semaphore:
+    """Let the other model embed a batch for each release, so that something happens while it embeds a collection."""
+    respond, steps = model_server.respond, threading.Semaphore(0)
 
     def respond_late(sent: Any) -> Any:
         if len(sent.body["input"]) > 1:
-            time.sleep(0.5)
+            steps.acquire(timeout=STEP_SECONDS)
         return respond(sent)
 
     model_server.respond = respond_late
+    return steps
 
 
 def document(number: int) -> dict[str, Any]:
@@ -83,8 +84,9 @@ def answers(client: TestClient, name: str) -> list[list[tuple[str, float]]]:
 class Searching:
     """A client that searches without pause until it is told to stop, and keeps every answer."""
 
-    def __init__(self, client: TestClient, name: str) -> None:
+    def __init__(self, client: TestClient, name: str, steps: threading.Semaphore) -> None:
         self.seen: list[Any] = []
+        self._steps = steps
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._search, args=(client, name))
 
@@ -94,6 +96,7 @@ class Searching:
                 self.seen.append(answer(client, name, QUERIES[0]))
             except AssertionError as failure:
                 self.seen.append(str(failure))
+            self._steps.release()
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -115,8 +118,7 @@ def test_searches_answer_in_one_space_or_the_other_while_a_collection_moves(
     assert before != fresh
     listed = client.get("/v1/collections/c/documents?limit=200").json()["data"]
     chunks = client.get("/v1/collections/c/documents/doc-7/chunks").json()
-    slow_down(model_server)
-    with Searching(client, "c") as searching:
+    with Searching(client, "c", slow_down(model_server)) as searching:
         moved = client.post("/v1/collections/c/reembed", json={"model": "b"}, headers=WAIT).json()
         after = answers(client, "c")
     assert (moved["state"], moved["result"]["embedded"]) == ("succeeded", 32), moved
@@ -138,7 +140,7 @@ def test_documents_that_are_written_during_the_move_move_too(
 ) -> None:
     client = started(**serve_b(model_server, 384))
     fill(client, "c", range(32))
-    slow_down(model_server)
+    steps = slow_down(model_server)
     job = client.post("/v1/collections/c/reembed", json={"model": "b"}).json()
     number = 32
     while client.get(f"/v1/jobs/{job['id']}").json()["state"] in ("queued", "running"):
@@ -146,6 +148,7 @@ def test_documents_that_are_written_during_the_move_move_too(
         put = client.put(f"/v1/collections/c/documents/{body.pop('id')}", json=body, headers=WAIT)
         assert put.status_code == 201, put.text
         number += 1
+        steps.release()
     assert client.get(f"/v1/jobs/{job['id']}").json()["state"] == "succeeded"
     assert number > 32
     fill(client, "fresh", range(number), model="b")
