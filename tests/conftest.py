@@ -251,8 +251,8 @@ def judged(sent: Sent) -> Reply:
 
 @pytest.fixture
 def judge(model_server: ModelServer) -> ModelServer:
-    """The model server as a rerank server and as a language model that judges passages."""
-    model_server.respond = judged
+    """The model server as a rerank server, and as a language model that judges passages; it embeds too."""
+    model_server.respond = lambda sent: (model_server.succeed if sent.path.endswith("/embeddings") else judged)(sent)
     return model_server
 
 
