@@ -66,7 +66,7 @@ class FaissDenseIndex:
         with self._saving.held(ERASE_WAIT_SECONDS) as granted:
             if not granted:
                 raise StoreBusy("another process is writing the vectors", retry_after=5)
-            self._rows = self._rows.cleaned()
+            self._rows = self._rows.cleaned().sketched()
             if saved_revision(self.file) <= self._rows.revision:
                 save_rows(self._rows, self.file)
                 self._unsaved = 0
@@ -88,6 +88,8 @@ class FaissDenseIndex:
             return
         try:
             yield True
+            # Searches find what was written already, so that none waits for this.
+            self._rows = self._rows.joined().sketched()
             if self._unsaved >= max(BLOCK_ROWS, len(self._rows) // 4):
                 self._save()
         finally:
@@ -103,10 +105,10 @@ class FaissDenseIndex:
         """Swap in rows of these entries only."""
         rows = Rows.none()
         for batch in batches:
-            rows = rows.changed(_NO_KEYS, _exact(batch), revision)
+            rows = rows.changed(_NO_KEYS, _exact(batch), revision).joined()
         # The file may be of a store that was since restored to an earlier state, and no file is better than that.
         self.file.unlink(missing_ok=True)
-        self._rows = Rows(revision, rows.blocks, rows.rest)
+        self._rows = Rows(revision, rows.blocks, rows.rest).sketched()
         self._unsaved = max(len(rows), 1)
         # At once, since of two files the newer stays: a process that is behind must not save what is gone.
         self._save()
@@ -165,13 +167,23 @@ def _nearest(
     def share(mine: Sequence[QuantisedRows | ExactRows]) -> list[Found]:
         return [part.nearest(query, limit, documents) for part in mine]
 
-    shares = [parts[first::_PROCESSORS] for first in range(min(_PROCESSORS, len(parts)))]
+    shares: list[list[QuantisedRows | ExactRows]] = [[] for _ in range(min(_PROCESSORS, len(parts)))]
+    weights = [0] * len(shares)
+    for part in sorted(parts, key=_weight, reverse=True):
+        lightest = weights.index(min(weights))
+        shares[lightest].append(part)
+        weights[lightest] += _weight(part)
     futures = [_beside.submit(share, other) for other in shares[1:]]
     found = share(shares[0])
     for other, future in zip(shares[1:], futures, strict=True):
         # What still waits for a thread is done here instead, so that a full pool delays nobody.
         found += share(other) if future.cancel() else future.result()
     return found
+
+
+def _weight(part: QuantisedRows | ExactRows) -> int:
+    """Return how long a part takes to search, beside others: rows without a sketch take five times as long."""
+    return len(part) if isinstance(part, QuantisedRows) and part.sketch is not None else 5 * len(part)
 
 
 def _exact(entries: Sequence[IndexEntry]) -> ExactRows:

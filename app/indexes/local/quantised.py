@@ -4,6 +4,7 @@ A block has its own scale and its own sketch, made of exactly the rows it holds:
 clipped, and rows that arrive later cannot make it worse.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -19,6 +20,7 @@ SKETCHED_ROWS = 4096
 """Rows from which on a block has a sketch."""
 
 _STEPS = 127
+_ROWS_AT_ONCE = 4096
 
 # Smaller ones vanish in float32.
 _LEAST_UNIT = 1e-36
@@ -57,33 +59,31 @@ class QuantisedRows:
         """Quantise rows, at least one."""
         # By key, so that equal scores are found in that order.
         rows = rows.picked(np.argsort(rows.keys))
-        low, high = rows.vectors.min(axis=0), rows.vectors.max(axis=0)
-        offset = (low + high) / 2
-        scale = (high - low) / (2 * _STEPS)
-        scale[scale == 0] = 1
-        codes = (np.rint((rows.vectors - offset) / scale) + ZERO_CODE).astype(np.uint8)
-        return cls.of_codes(rows.keys, rows.documents, codes, offset, scale)
+        offset, scale = _range(rows.vectors.min(axis=0), rows.vectors.max(axis=0))
+        return cls.of_codes(rows.keys, rows.documents, _quantised(rows.vectors, offset, scale), offset, scale)
+
+    @classmethod
+    def joined(cls, blocks: "Sequence[QuantisedRows]") -> "QuantisedRows":
+        """Return the rows of all blocks in one, each rounded once more."""
+        blocks = [block.cleaned() for block in blocks]
+        ends = [block.offset + block.scale * (_ends(block.codes) - np.float32(ZERO_CODE)) for block in blocks]
+        offset, scale = _range(np.min(ends, axis=(0, 1)), np.max(ends, axis=(0, 1)))
+        keys = np.concatenate([block.every_key for block in blocks])
+        documents = np.concatenate([block.every_document for block in blocks])
+        codes = np.concatenate([block.recoded(offset, scale) for block in blocks])
+        order = np.argsort(keys)
+        return cls.of_codes(keys[order], documents[order], codes[order], offset, scale)
 
     @classmethod
     def of_codes(
-        cls,
-        keys: Keys,
-        documents: Keys,
-        codes: Codes,
-        offset: Floats,
-        scale: Floats,
-        sketch: faiss.IndexPQFastScan | None = None,
-        live: Mask | None = None,
+        cls, keys: Keys, documents: Keys, codes: Codes, offset: Floats, scale: Floats, live: Mask | None = None
     ) -> "QuantisedRows":
-        """Take rows that are quantised already; a sketch that they should have is made unless it is given."""
+        """Take rows that are quantised already."""
         scanned = faiss.IndexScalarQuantizer(
             len(offset), faiss.ScalarQuantizer.QT_8bit_direct_signed, faiss.METRIC_INNER_PRODUCT
         )
         scanned.add_sa_codes(np.ascontiguousarray(codes))
-        if sketch is None and len(keys) >= SKETCHED_ROWS:
-            sketch = make_sketch(codes)
-        refined = None if sketch is None else faiss.IndexRefine(sketch, scanned)
-        return cls(keys, documents, scanned, offset, scale, sketch, refined, live)
+        return cls(keys, documents, scanned, offset, scale, live=live)
 
     def __len__(self) -> int:
         """Return the number of rows that are not deleted."""
@@ -110,6 +110,26 @@ class QuantisedRows:
         kept = slice(None) if self.live is None else self.live
         vectors = self.offset + self.scale * (self.codes[kept].astype(np.float32) - ZERO_CODE)
         return ExactRows(self.every_key[kept], self.every_document[kept], vectors)
+
+    def recoded(self, offset: Floats, scale: Floats) -> Codes:
+        """Return all codes as they are with another offset and scale."""
+        codes = self.codes
+        # A slice at a time: all values at once would take four times the room of the block.
+        for first in range(0, len(codes), _ROWS_AT_ONCE):
+            some = codes[first : first + _ROWS_AT_ONCE]
+            values = self.offset + self.scale * (some.astype(np.float32) - ZERO_CODE)
+            some[:] = _quantised(values, offset, scale)
+        return codes
+
+    def sketched(self) -> "QuantisedRows":
+        """Return the same rows with a sketch, where they are enough for one."""
+        if self.sketch is not None or len(self.every_key) < SKETCHED_ROWS:
+            return self
+        return self.with_sketch(make_sketch(self.codes))
+
+    def with_sketch(self, sketch: faiss.IndexPQFastScan) -> "QuantisedRows":
+        """Return the same rows with a sketch that was made of them."""
+        return replace(self, sketch=sketch, refined=faiss.IndexRefine(sketch, self.scanned))
 
     def without(self, gone: Keys) -> "QuantisedRows":
         """Return the rows but those of these chunks."""
@@ -178,3 +198,20 @@ class QuantisedRows:
             parameters = faiss.SearchParameters(sel=selector)  # type: ignore[call-arg]
         products, rows = self.scanned.search(query, limit, params=parameters)
         return rows[0], products[0]
+
+
+def _range(low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """Return the offset and the scale of codes that reach from the least to the greatest value of each dimension."""
+    scale: Floats = (high - low) / np.float32(2 * _STEPS)
+    scale[scale == 0] = 1
+    offset: Floats = (low + high) / np.float32(2)
+    return offset, scale
+
+
+def _quantised(vectors: Floats, offset: Floats, scale: Floats) -> Codes:
+    codes: Codes = (np.rint((vectors - offset) / scale) + ZERO_CODE).astype(np.uint8)
+    return codes
+
+
+def _ends(codes: Codes) -> Floats:
+    return np.stack((codes.min(axis=0), codes.max(axis=0))).astype(np.float32)

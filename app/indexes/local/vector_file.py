@@ -80,15 +80,16 @@ def _block_arrays(block: QuantisedRows) -> dict[str, Any]:
 def _block(arrays: NpzFile, number: int) -> QuantisedRows:
     array = {name: arrays[f"{name}_{number}"] for name in _BLOCK_ARRAYS}
     live = array["live"]
-    return QuantisedRows.of_codes(
+    block = QuantisedRows.of_codes(
         array["keys"],
         array["documents"],
         array["codes"],
         array["offset"],
         array["scale"],
-        sketch=load_sketch(array["sketch"]),
-        live=live if len(live) else None,
+        live if len(live) else None,
     )
+    sketch = load_sketch(array["sketch"])
+    return block if sketch is None else block.with_sketch(sketch)
 
 
 def _read(file: Path, take: Callable[[NpzFile], Taken]) -> Taken | None:
