@@ -1,34 +1,30 @@
-"""The keyword leg: BM25 over the query's terms, and how much of the query the collection and its best hits know."""
+"""The keyword leg: BM25 over the query's terms, and how much of the query its best hit holds."""
 
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from app.indexes.opening import OpenCollection
 from app.indexes.port import Candidates
 from app.retrieval.query_terms import QueryTerms, read_terms
 from app.retrieval.run import SearchRun
-
-COVERAGE_HITS = 5
-"""The first hits of which the best one's coverage counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeywordHits:
     """What the keyword leg found.
 
-    `term_weights` holds the inverse document frequency of each distinct term of the query. `known` is the weighted
-    share of them that the collection has, `coverage` the share that the best one of the first five hits has.
+    `term_weights` holds the inverse document frequency of each distinct term of the query. `strength` is the best hit's
+    score by their sum, which is what a chunk of mean length scores that holds each term once: near 1 where the best hit
+    holds the query, 0 where nothing was found.
     """
 
     candidates: Candidates
     term_weights: Mapping[str, float]
-    known: float
-    coverage: float
+    strength: float
 
 
 def find_by_terms(run: SearchRun, query: str) -> KeywordHits:
-    """Return the scope's best chunks that hold a term of the query, and how well they know the query."""
+    """Return the scope's best chunks that hold a term of the query, and how much of it the best one holds."""
     opened = run.opened
     with run.timer.stage("keyword"):
         asked = read_terms(run, query)
@@ -38,12 +34,7 @@ def find_by_terms(run: SearchRun, query: str) -> KeywordHits:
         candidates = index.search(list(weights), run.plan.candidates, run.scope, asked.wording)
         known = [term for term, found in asked.frequencies.items() if found]
         _tell(run, asked, candidates, known)
-        return KeywordHits(
-            candidates,
-            weights,
-            known=covered(weights, known),
-            coverage=_coverage(opened, candidates, weights, asked),
-        )
+        return KeywordHits(candidates, weights, _strength(candidates, weights))
 
 
 def inverse_document_frequency(frequency: int, size: int) -> float:
@@ -74,7 +65,5 @@ def _tell(run: SearchRun, asked: QueryTerms, candidates: Candidates, known: list
     )
 
 
-def _coverage(opened: OpenCollection, candidates: Candidates, weights: Mapping[str, float], asked: QueryTerms) -> float:
-    chunks = opened.store.indexed_chunks(candidates.keys[:COVERAGE_HITS].tolist()) if len(candidates.keys) else []
-    held = (asked.held_by(opened.analyzer.of(chunk.language).terms(chunk.indexed_text)) for chunk in chunks)
-    return max((covered(weights, terms) for terms in held), default=0.0)
+def _strength(candidates: Candidates, weights: Mapping[str, float]) -> float:
+    return float(candidates.scores[0]) / sum(weights.values()) if len(candidates.keys) else 0.0

@@ -1,6 +1,6 @@
 """Make the plan of a search from its options as JSON: what the caller says, else what the collection says."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from app.filters import Filter
@@ -24,6 +24,13 @@ from app.retrieval.presets import with_presets
 from app.retrieval.vocabulary import NO_VOCABULARY, Vocabulary
 from app.settings import Settings
 from app.stores.filters import parse_filter
+
+FUSION_OPTIONS: Mapping[str, frozenset[str]] = {
+    "relative": frozenset({"alpha"}),
+    "rrf": frozenset({"k", "weights"}),
+    "weighted": frozenset({"alpha", "normalisation"}),
+}
+"""The methods of fusion with their options, the default first."""
 
 
 def plan_search(
@@ -65,13 +72,19 @@ def plan_search(
     )
 
 
+def fusion_method(members: Iterable[str]) -> str:
+    """Return the method that is meant where none is named: the first that has these options, else the default."""
+    given = set(members)
+    return next((method for method, known in FUSION_OPTIONS.items() if given <= known), next(iter(FUSION_OPTIONS)))
+
+
 def _rerank(options: Mapping[str, Any], top_k: int) -> RerankOptions:
     return RerankOptions(**{"candidates": max(DEFAULT_RERANK_CANDIDATES, top_k), **_said(options)})
 
 
 def _fusion(options: Mapping[str, Any]) -> Fusion:
     chosen = {name: value for name, value in options.items() if name != "method"}
-    method = options.get("method", "rrf")
+    method = options.get("method") or fusion_method(chosen)
     if method == "weighted":
         return ScoreFusion(**_named(chosen, "alpha", "normalisation"))
     if method == "relative":

@@ -30,7 +30,7 @@ class LegWeights:
 
 @dataclass(frozen=True, slots=True)
 class RankFusion:
-    """Reciprocal rank fusion; `auto` weighs the keyword leg by how much of the query it covers."""
+    """Reciprocal rank fusion; `auto` weighs a keyword list by how much of its query the best hit holds."""
 
     k: float = 10
     weights: Literal["auto"] | LegWeights = "auto"
@@ -38,7 +38,7 @@ class RankFusion:
 
 @dataclass(frozen=True, slots=True)
 class ScoreFusion:
-    """Weighted scores, normalised; `alpha` is the dense leg's share, `auto` takes it from the query's coverage."""
+    """Weighted scores, normalised; `alpha` is the dense leg's share, `auto` weighs as in `RankFusion`."""
 
     alpha: Literal["auto"] | float = "auto"
     normalisation: Normalisation = "min_max"
@@ -46,7 +46,7 @@ class ScoreFusion:
 
 @dataclass(frozen=True, slots=True)
 class RelativeFusion:
-    """Scores as shares of their leg's best one; `alpha` as in `ScoreFusion`."""
+    """Scores as shares of their leg's best one, keywords from 0, vectors from the last; `alpha` as in `ScoreFusion`."""
 
     alpha: Literal["auto"] | float = "auto"
 
@@ -124,7 +124,7 @@ class SearchPlan:
     mode: Mode = "hybrid"
     top_k: int = DEFAULT_TOP_K
     candidates: int = DEFAULT_CANDIDATES
-    fusion: Fusion = field(default_factory=RankFusion)
+    fusion: Fusion = field(default_factory=RelativeFusion)
     filter: Filter | None = None
     document_ids: tuple[str, ...] | None = None
     fields: tuple[VectorField, ...] = ("context",)

@@ -60,6 +60,8 @@ def test_a_method_that_is_not_allowed_names_those_that_are(admin: TestClient) ->
         ({"query": "x", "fusion": {"weights": {"dens": 1}}}, "/fusion/weights/dens", "unknown_field", "`dense`"),
         ({"query": "x", "fusion": {"weights": "atuo"}}, "/fusion/weights", "unknown_field", "`auto`"),
         ({"query": "x", "fusion": {"method": "weighted", "k": 3}}, "/fusion/k", "unknown_field", "weighted"),
+        ({"query": "x", "fusion": {"method": "relative", "k": 3}}, "/fusion/k", "unknown_field", "relative"),
+        ({"query": "x", "fusion": {"alpha": 0.5, "k": 3}}, "/fusion/k", "unknown_field", "relative"),
         ({"query": "x", "fusion": {"method": "weighted", "alpha": 2}}, "/fusion/alpha", "less_than_equal", "1"),
         ({"query": "x", "filter": {"field": "a", "op": "eqals", "value": 1}}, "/filter/op", "unknown_field", "eq"),
         ({"query": "x", "top_k": "5"}, "/top_k", "int_type", "integer"),
@@ -69,7 +71,7 @@ def test_a_method_that_is_not_allowed_names_those_that_are(admin: TestClient) ->
         ({"query": ""}, "/query", "empty", "at least one word"),
         ({"query": " \n "}, "/query", "empty", "at least one word"),
         ({"top_k": 3}, "/query", "missing", "required"),
-        ({"query": "x", "rerank": {}}, "/rerank", "unknown_field", "not known"),
+        ({"query": "x", "colour": {}}, "/colour", "unknown_field", "not known"),
         ([], "", "object_type", "object"),
     ],
 )

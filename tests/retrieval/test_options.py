@@ -5,7 +5,7 @@ import pytest
 from app.errors import InvalidRequest
 from app.filters import And, Condition, Operator
 from app.retrieval.options import plan_search
-from app.retrieval.plan import LegWeights, RankFusion, ScoreFusion
+from app.retrieval.plan import LegWeights, RankFusion, RelativeFusion, ScoreFusion
 from app.settings import Settings
 
 SETTINGS = Settings()
@@ -32,11 +32,16 @@ def test_a_keys_filter_is_put_before_the_callers() -> None:
 @pytest.mark.parametrize(
     ("options", "fusion"),
     [
-        (None, RankFusion()),
-        ({}, RankFusion()),
+        (None, RelativeFusion("auto")),
+        ({}, RelativeFusion("auto")),
+        ({"alpha": 0.5}, RelativeFusion(0.5)),
+        ({"method": "relative", "alpha": 0.25}, RelativeFusion(0.25)),
+        ({"method": "rrf"}, RankFusion(10, "auto")),
+        ({"k": 60}, RankFusion(60, "auto")),
         ({"method": "rrf", "k": 60, "weights": {"dense": 2}}, RankFusion(60, LegWeights(2, 1))),
         ({"weights": "auto"}, RankFusion()),
-        ({"method": "weighted"}, ScoreFusion("auto")),
+        ({"method": "weighted"}, ScoreFusion("auto", "min_max")),
+        ({"normalisation": "z_score"}, ScoreFusion("auto", "z_score")),
         ({"method": "weighted", "alpha": 0.25}, ScoreFusion(0.25)),
     ],
 )

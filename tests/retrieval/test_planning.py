@@ -4,7 +4,7 @@ import pytest
 
 from app.errors import InvalidRequest
 from app.filters import And, Condition, Operator
-from app.retrieval.plan import LegWeights, RankFusion, ScoreFusion, SearchPlan
+from app.retrieval.plan import LegWeights, RankFusion, RelativeFusion, ScoreFusion, SearchPlan
 from app.retrieval.planning import build_plan
 from app.settings import Settings
 
@@ -19,7 +19,7 @@ def wrong(query: str = "leave", **options) -> dict[str, str]:
 
 def test_defaults_are_those_of_the_contract() -> None:
     plan = build_plan("  how many days  ", SETTINGS)
-    assert plan == SearchPlan("how many days", "hybrid", 5, 100, RankFusion(10, "auto"), None, None)
+    assert plan == SearchPlan("how many days", "hybrid", 5, 100, RelativeFusion("auto"), None, None)
     assert plan.legs == ("dense", "keyword")
 
 

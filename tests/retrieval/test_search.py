@@ -21,7 +21,7 @@ from app.errors import (
 from app.filters import Condition, Operator
 from app.inference.embedders.hashed import HashedEmbedder
 from app.retrieval.fusion import automatic_keyword_weight
-from app.retrieval.plan import LegWeights, RankFusion, ScoreFusion
+from app.retrieval.plan import LegWeights, RankFusion, RelativeFusion, ScoreFusion
 
 LEAVE = "Each parent may take 320 working days of parental leave."
 TRAVEL = "Travel expenses are paid within ten days."
@@ -79,8 +79,8 @@ def test_a_passage_tells_where_it_is_and_what_each_leg_said(shelf) -> None:
     cosine = float(embedder.embed_queries(["parental leave"])[0] @ embedder.embed_passages([LEAVE])[0])
     assert passage.legs["dense"].score == pytest.approx(cosine, abs=1e-6)
     assert (passage.legs["dense"].rank, passage.legs["keyword"].rank) == (1, 1)
-    assert passage.fused == passage.score == pytest.approx(2 / 11)
-    assert passage.score_type == "rrf"
+    assert passage.fused == passage.score == pytest.approx(1.0)
+    assert passage.score_type == "relative"
     assert (result.queries_used, result.mode, result.degraded, result.warnings) == (
         ("parental leave",),
         "hybrid",
@@ -277,14 +277,19 @@ def test_fixed_weights_and_alpha_order_as_they_say(shelf) -> None:
     weighted = shelf.search("coffee", fusion=ScoreFusion(0.5)).passages
     assert (weighted[0].document_id, weighted[0].score_type, weighted[0].score) == ("coffee", "weighted", 1.0)
     assert shelf.search("coffee", fusion=ScoreFusion("auto")).passages[0].score_type == "weighted"
+    relative = shelf.search("coffee leave", fusion=RelativeFusion(0.0)).passages
+    best = max(passage.legs["keyword"].score for passage in relative)
+    for passage in relative:
+        assert passage.score == pytest.approx(passage.legs["keyword"].score / best)
 
 
 def test_keywords_vote_by_how_much_of_the_query_they_know(shelf) -> None:
     fill(shelf)
     query = "coffee xylophone quartz"
-    result = shelf.search(query)
+    result = shelf.search(query, fusion=RankFusion())
     idf = result.term_weights
-    share = idf["coffe"] / sum(idf.values())
-    expected = 1 / 11 + automatic_keyword_weight(share, share) / 11
+    strength = result.passages[0].legs["keyword"].score / sum(idf.values())
+    assert 0.05 < strength < 0.4
+    expected = 1 / 11 + automatic_keyword_weight(strength) / 11
     assert result.passages[0].score == pytest.approx(expected)
     assert idf["xylophon"] == idf["quartz"] == pytest.approx(float(np.log(1 + 3.5 / 0.5)))

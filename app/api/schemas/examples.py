@@ -178,10 +178,10 @@ _PASSAGE: dict[str, Any] = {
     "page_start": None,
     "page_end": None,
     "heading_path": ["Leave", "Parental leave"],
-    "score": 0.1818,
-    "score_type": "rrf",
+    "score": 0.9731,
+    "score_type": "relative",
     "found_by": ["dense", "keyword"],
-    "scores": {"dense": {"score": 0.874, "rank": 1}, "keyword": {"score": 11.2, "rank": 1}, "fused": 0.1818},
+    "scores": {"dense": {"score": 0.874, "rank": 1}, "keyword": {"score": 11.2, "rank": 1}, "fused": 0.9731},
     "metadata": {"team": "hr", "year": 2026},
 }
 

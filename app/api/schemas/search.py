@@ -108,7 +108,7 @@ class PassageReply(Reply):
     page_end: int | None
     heading_path: list[str]
     score: float = Field(description="The score that ordered the list")
-    score_type: str = Field(description="One of `rrf`, `weighted`, `relative`, `dense`, `bm25`, `rerank`")
+    score_type: str = Field(description="One of `relative`, `weighted`, `rrf`, `dense`, `bm25`, `rerank`")
     found_by: list[str]
     scores: ScoresReply
     context: ContextReply | None = Field(None, description="With `expand`")

@@ -6,8 +6,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
 from app.api.schemas.strict import FilterObject, Request
-
-_MEMBERS_OF = {"rrf": {"k", "weights"}, "weighted": {"alpha", "normalisation"}, "relative": {"alpha"}}
+from app.retrieval.options import FUSION_OPTIONS, fusion_method
 
 
 class FixedWeights(Request):
@@ -31,17 +30,23 @@ _Auto = Annotated[Literal["auto"], Tag("auto")]
 class FusionOptions(Request):
     """How the two legs become one list."""
 
-    method: Literal["rrf", "weighted", "relative"] = "rrf"
+    method: Annotated[
+        Literal["relative", "rrf", "weighted"] | None,
+        Field(
+            description="`relative` adds scores as shares of their leg's best, `weighted` normalised scores, `rrf` "
+            "reciprocal ranks; without it the one that has the options given, else `relative`"
+        ),
+    ] = None
     k: Annotated[float, Field(ge=0, description="Of `rrf`: how little the first ranks stand out")] = 10.0
     weights: Annotated[
         _Auto | Annotated[FixedWeights, Tag("fixed")],
         Discriminator(lambda value: "fixed" if _kind(value) == "fixed" else "auto"),
-        Field(description="Of `rrf`: `auto` weighs keywords by how much of the query they cover"),
+        Field(description="Of `rrf`: `auto` weighs keywords by how much of the query their best hit holds"),
     ] = "auto"
     alpha: Annotated[
         _Auto | Annotated[float, Field(ge=0, le=1), Tag("number")],
         Discriminator(lambda value: "number" if _kind(value) == "number" else "auto"),
-        Field(description="Of `weighted` and `relative`: the dense leg's share, from 0 to 1"),
+        Field(description="Of `relative` and `weighted`: the dense leg's share, from 0 to 1; `auto` as in `weights`"),
     ] = "auto"
     normalisation: Annotated[
         Literal["min_max", "z_score"], Field(description="Of `weighted`: how scores of two legs become comparable")
@@ -50,11 +55,13 @@ class FusionOptions(Request):
     @model_validator(mode="after")
     def refuse_other_method(self) -> Self:
         """Refuse an option that the chosen method would not look at."""
-        for name in sorted(self.model_fields_set - {"method"} - _MEMBERS_OF[self.method]):
+        given = self.model_fields_set - {"method"}
+        method = self.method or fusion_method(given)
+        for name in sorted(given - FUSION_OPTIONS[method]):
             raise PydanticCustomError(
                 "unknown_field",
                 "`{member}` is not an option of the method `{method}`",
-                {"member": name, "method": self.method},
+                {"member": name, "method": method},
             )
         return self
 

@@ -54,7 +54,7 @@ def test_a_passage_tells_each_leg_and_the_score_that_ordered_it(admin: TestClien
     answer = admin.post(f"/v1/collections/{animals}/search", json={"query": "kangaroo number 3", "top_k": 3}).json()
     hit = answer["data"][0]
     assert [found["rank"] for found in answer["data"]] == [1, 2, 3]
-    assert (hit["document_id"], hit["score_type"], hit["score"]) == ("d3", "rrf", hit["scores"]["fused"])
+    assert (hit["document_id"], hit["score_type"], hit["score"]) == ("d3", "relative", hit["scores"]["fused"])
     assert set(hit["found_by"]) == {"dense", "keyword"}
     assert hit["scores"]["keyword"]["rank"] == 1
     assert hit["metadata"] == {"lang": "en", "n": 3}
@@ -98,6 +98,9 @@ def test_fixed_weights_and_scores_can_be_chosen(admin: TestClient, animals: str)
         ({"method": "rrf", "k": 60, "weights": {"dense": 1, "keyword": 0.5}}, "rrf"),
         ({"method": "weighted", "alpha": 0.5}, "weighted"),
         ({"method": "weighted"}, "weighted"),
+        ({"method": "weighted", "normalisation": "z_score"}, "weighted"),
+        ({"method": "relative", "alpha": 0.5}, "relative"),
+        ({}, "relative"),
         ({"k": 1}, "rrf"),
     ):
         answer = admin.post(path, json={"query": "kangaroo", "fusion": fusion}).json()
