@@ -33,6 +33,7 @@ from app.retrieval.options import plan_search
 from app.retrieval.plan import SearchPlan
 from app.retrieval.present import EmbedderOf, search_present
 from app.retrieval.search import SearchResult
+from app.retrieval.vocabulary import Vocabulary
 from app.settings import Settings, load_settings
 from app.telemetry import configure_logging
 from app.terminal import (
@@ -279,7 +280,13 @@ def _embedder_of(services: Services, collection: Collection) -> EmbedderOf:
 def _plan(services: Services, collection: Collection, query: str, **given: Any) -> SearchPlan:
     """Return the plan of a search as the collection's defaults have it but for what is given."""
     said = {name: value for name, value in given.items() if value is not None}
-    return plan_search(query, services.settings, said, collection.settings.get("defaults") or {})
+    return plan_search(
+        query,
+        services.settings,
+        said,
+        collection.settings.get("defaults") or {},
+        vocabulary=Vocabulary.of(collection.settings),
+    )
 
 
 def _shorten(text: str, length: int = 300) -> str:

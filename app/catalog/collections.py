@@ -37,8 +37,8 @@ def _nothing(*_: object) -> None:
 class Collection:
     """One tenant's collection. `id` names its folder, stays inside the service and is never used twice.
 
-    `settings` is JSON: `embedding`, `chunking`, `normalisation`, `indexing`, `contextualizer`, `defaults`,
-    `instructions`, `metadata_fields`.
+    `settings` is JSON: `embedding`, `chunking`, `normalisation`, `indexing`, `contextualizer`, `analysis`,
+    `defaults`, `instructions`, `metadata_fields`.
     """
 
     id: str
@@ -64,6 +64,11 @@ class Collection:
         """Return who says where its chunks stand."""
         named: Contextualizer = self.settings.get("contextualizer", "heading")
         return named
+
+    @property
+    def language(self) -> str:
+        """Return the language that its documents are stemmed by, `auto` to tell it from each document."""
+        return str(self.settings.get("analysis", {}).get("language", "auto"))
 
     @property
     def keep_versions(self) -> int:

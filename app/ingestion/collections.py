@@ -9,7 +9,7 @@ from app.ingestion.chunkers.options import check_collection_chunking, completed_
 from app.ingestion.ingest import Ingestion
 from app.ingestion.written_contexts import UNAVAILABLE
 
-_INDEXED_BY = ("chunking", "normalisation", "indexing", "contextualizer")
+_INDEXED_BY = ("chunking", "normalisation", "indexing", "contextualizer", "language")
 
 
 def create_collection(

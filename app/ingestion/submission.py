@@ -11,6 +11,7 @@ from app.catalog.collections import Collection
 from app.catalog.job import Job
 from app.domain import ChunkingOptions, ContextOptions, Document, Metadata, NormalisationOptions
 from app.errors import PreconditionFailed
+from app.indexes.languages import is_language
 from app.ingestion.chunkers.options import completed_chunking
 from app.ingestion.sources import Original
 from app.settings import Settings
@@ -180,8 +181,17 @@ def settings_hash(collection: Collection, submission: Submission) -> str:
             "media_type": submission.media_type,
             "filename": submission.filename,
             "title": submission.title,
+            **_language_of(collection, submission),
         }
     )
+
+
+def _language_of(collection: Collection, submission: Submission) -> dict[str, str]:
+    """Return the language that is chosen, if any: one that the text tells follows from the bytes."""
+    given = submission.metadata.get("language")
+    if isinstance(given, str) and is_language(given):
+        return {"language": given}
+    return {} if collection.language == "auto" else {"language": collection.language}
 
 
 def is_made_by(stored: str | None, settings: str, *, has_language_model: bool) -> bool:

@@ -350,7 +350,7 @@ def _language(task: _Task, text: str, metadata: Metadata) -> str | None:
     """Return the language to stem by: what the metadata says, else the collection's, else what the text is in."""
     given = metadata.get("language")
     if not isinstance(given, str) or not is_language(given):
-        chosen = task.collection.settings.get("analysis", {}).get("language", "auto")
+        chosen = task.collection.language
         given = detect_language(text) if chosen == "auto" else chosen
     return None if given is None else stemmed_language(given)
 
