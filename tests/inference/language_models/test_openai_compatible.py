@@ -1,3 +1,5 @@
+import time
+
 import pytest
 
 from app.errors import LanguageModelUnavailable, UpstreamAuthentication, UpstreamRejected
@@ -171,3 +173,12 @@ def test_only_work_in_the_background_waits_as_long_as_a_busy_server_asks(model, 
     model_server.script = [busy]
     answer = model.complete([Message("user", "?")], max_tokens=16, temperature=0, patient=True)
     assert (answer.text, clock.pauses) == ("The answer.", [40.0])
+
+
+def test_a_caller_s_own_limit_ends_an_attempt_and_the_attempts(model, model_server, clock):
+    model_server.respond = lambda _: model_server.released.wait(30) and None
+    clock_before, began = clock.now, time.monotonic()
+    with pytest.raises(LanguageModelUnavailable):
+        model.complete(ASKED, max_tokens=5, temperature=0, timeout_seconds=0.2)
+    assert time.monotonic() - began < 5
+    assert clock.now - clock_before <= 0.2

@@ -1,6 +1,7 @@
 import shutil
 import sys
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -115,3 +116,55 @@ def test_who_waits_for_the_loading_too_long_goes_on_without(cross_encoder_folder
     reranker = made(cross_encoder_folder)
     with reranker._lock, pytest.raises(RerankUnavailable, match="still being loaded"):
         reranker.scores(QUERY, [TEXT], timeout_seconds=0.05)
+
+
+@pytest.fixture
+def library(monkeypatch, tmp_path) -> Any:
+    """Stand in for fastembed and its hub, which tests never reach: `library.download` says what a download does."""
+    described = {
+        "model": "owner/small",
+        "sources": {"hf": "hub/small-onnx", "url": None},
+        "model_file": "onnx/model.onnx",
+        "additional_files": ["onnx/model.onnx_data"],
+    }
+    hub, encoders = ModuleType("huggingface_hub"), ModuleType("fastembed.rerank.cross_encoder")
+    asked: list[tuple[str, dict[str, Any]]] = []
+
+    def download(repository: str, **options: Any) -> str:
+        asked.append((repository, options))
+        return str(tmp_path / "snapshot")
+
+    stand_in = SimpleNamespace(download=download, asked=asked)
+    hub.snapshot_download = lambda *args, **options: stand_in.download(*args, **options)  # type: ignore[attr-defined]
+    encoders.TextCrossEncoder = SimpleNamespace(list_supported_models=lambda: [described])  # type: ignore[attr-defined]
+    for name in ("fastembed", "fastembed.rerank"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    monkeypatch.setitem(sys.modules, hub.__name__, hub)
+    monkeypatch.setitem(sys.modules, encoders.__name__, encoders)
+    return stand_in
+
+
+def test_a_named_model_is_downloaded_into_the_models_folder(library, tmp_path):
+    files = cross_encoder_files(Path("owner/small"), tmp_path / "models")
+    assert files.graph == tmp_path / "snapshot" / "onnx" / "model.onnx"
+    assert files.tokenizer == tmp_path / "snapshot" / "tokenizer.json"
+    ((repository, options),) = library.asked
+    assert repository == "hub/small-onnx"
+    assert options["cache_dir"].is_relative_to(tmp_path / "models")
+    assert options["allow_patterns"] == ["onnx/model.onnx", "onnx/model.onnx_data", "tokenizer.json"]
+
+
+def test_a_name_that_nobody_knows_is_refused_with_those_that_are(library, tmp_path):
+    with pytest.raises(Misconfigured) as raised:
+        cross_encoder_files(Path("owner/large"), tmp_path)
+    assert "owner/small" in (raised.value.hint or "")
+
+
+def test_a_download_that_fails_makes_the_reranker_unavailable(library, tmp_path):
+    def fail(*_: Any, **__: Any) -> str:
+        raise OSError("https://hub.example/secret")
+
+    library.download = fail
+    with pytest.raises(RerankUnavailable) as raised:
+        cross_encoder_files(Path("owner/small"), tmp_path)
+    assert "hub.example" not in str(raised.value.problem())
