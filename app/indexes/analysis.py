@@ -204,6 +204,16 @@ class Analyzer:
             found += (self._known.get(run) or self._run_terms(run))[0]
         return tuple(found)
 
+    def stems(self, words: Sequence[str]) -> list[str]:
+        """Return the term of each folded word, all of one script, remembering none: most of them are no words."""
+        script = _SCRIPT_RUNS.match(words[0]) if words else None
+        stemmer = self._stemmers.get(script.lastgroup or "") if script else None
+        if stemmer is None:
+            return list(words)
+        with self._lock:
+            stems: list[str] = stemmer.stemWords(list(words))
+        return [stem or word for stem, word in zip(stems, words, strict=True)]
+
     def terms_with_offsets(self, text: str) -> list[LocatedTerm]:
         """Return the same terms with their places; the joined form of a compound has the place of the whole."""
         found: list[LocatedTerm] = []

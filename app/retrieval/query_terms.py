@@ -136,7 +136,7 @@ def _add_completions(index: KeywordIndex, analyzers: Sequence[Analyzer], text: s
     if len(prefix) < LEAST_PREFIX or len(analyzers[0].phrase(prefix)) != 1:
         return
     found = index.terms_with_prefix(prefix, MOST_COMPLETIONS)
-    found += [term for analyzer in analyzers for term in analyzer.phrase(" ".join(completions(prefix)))]
+    found += [term for analyzer in analyzers for term in analyzer.stems(completions(prefix))]
     draft.add(analyzers[0].phrase(prefix)[0], prefix, ((term,) for term in dict.fromkeys(found)))
 
 
@@ -163,8 +163,8 @@ def _guess(
     guessed: dict[str, list[str]] = {}
     for term in [term for term, frequency in frequencies.items() if not frequency][:MOST_GUESSED_WORDS]:
         word = draft.written[term]
-        near = " ".join(misspellings(fold(word)))
-        candidates = list(dict.fromkeys(found for analyzer in analyzers for found in analyzer.phrase(near)))
+        near = misspellings(fold(word))
+        candidates = list(dict.fromkeys(stem for analyzer in analyzers for stem in analyzer.stems(near)))
         counted = zip(candidates, index.document_frequencies(candidates), strict=True)
         ranked = sorted(((count, found) for found, count in counted if count), reverse=True)[:MOST_GUESSES]
         if not ranked:

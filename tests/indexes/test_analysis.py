@@ -208,3 +208,30 @@ def test_what_is_remembered_is_bounded(monkeypatch):
     small.terms(" ".join(f"word{n}" for n in range(1000)) + " " + "x" * 1000)
     assert len(small._known) <= 100
     assert max(map(len, small._known)) < 1000
+
+
+def test_stems_are_the_terms_of_words_and_are_not_remembered():
+    fresh = Analyzer()
+    words = ["running", "houses", "cat"]
+    assert fresh.stems(words) == ANALYZER.terms(" ".join(words))
+    assert fresh.stems([]) == []
+    assert fresh._known == {}
+
+
+def test_a_phrase_stands_in_the_terms_of_every_text_that_holds_it():
+    for phrase, text in (
+        ("multi-agent systems", "the multi-agent system of today"),
+        ("使用Python编程", "我们使用Python编程语言"),
+        ("用Python", "我们使用Python编程语言"),
+        ("to be or not to be", "To be, or not to be: that is the question"),
+        ("version 20.04", "Ubuntu version 20.04 LTS"),
+    ):
+        asked, terms = ANALYZER.phrase(phrase), ANALYZER.terms(text)
+        assert any(tuple(terms[place : place + len(asked)]) == asked for place in range(len(terms))), phrase
+
+
+def test_each_language_has_an_analyzer_that_lives_on():
+    german = ANALYZER.of("de")
+    assert german is ANALYZER.of("de")
+    assert german.terms("Häuser") == german.terms("Haus")
+    assert ANALYZER.of("en") is ANALYZER.of(None) is ANALYZER.of("zh") is ANALYZER
