@@ -83,6 +83,19 @@ def test_a_job_ends_with_its_document_found_and_its_stages_timed(services: Servi
         assert all(follower.revision() == opened.store.revision() for follower in opened.index.followers())
 
 
+def test_the_log_names_a_job_s_document_and_what_became_of_it_and_none_of_its_text(
+    services: Services, collection: Collection, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("INFO", logger="app.worker"), Worker(services).running():
+        job = finished(services, submit(services, collection, "a", "confidential words"))
+    (line,) = [record for record in caplog.records if record.getMessage() == "job ended"]
+    told = vars(line)
+    assert (told["job_id"], told["collection"], told["document_id"]) == (job.id, "c", "a")
+    assert (told["state"], told["outcome"], told["code"]) == ("succeeded", "created", None)
+    assert told["seconds"] >= 0
+    assert "confidential" not in repr(told)
+
+
 def test_a_failed_job_says_code_detail_stage_and_leaves_the_old_version(
     services: Services, collection: Collection, gated: Gated
 ) -> None:
