@@ -10,7 +10,7 @@ from app.retrieval.cursor import decode_cursor, encode_cursor, only_visible
 from app.retrieval.diversity import diversify
 from app.retrieval.explained import ExplainedStage, explained
 from app.retrieval.facets import Facets, count_facets
-from app.retrieval.fuse import fuse
+from app.retrieval.fuse import fuse, list_weights
 from app.retrieval.legs import Legs, fetch_legs
 from app.retrieval.passages import make_passages
 from app.retrieval.plan import SearchPlan
@@ -100,7 +100,9 @@ def _find(run: SearchRun) -> _Found:
     legs = fetch_legs(run, queries)
     with run.timer.stage("fuse"):
         fused = fuse(run.plan, legs)
-        run.trace.add("fuse", fused.candidates, method=fused.score_type)
+        weighed = zip(legs.lists, list_weights(run.plan, legs), strict=True)
+        weights = [{"leg": each.leg, "weight": weight} for each, weight in weighed]
+        run.trace.add("fuse", fused.candidates, method=fused.score_type, weights=weights)
     ranking = rerank(run, fused, legs, queries.texts[0])
     ranking = above_minimum(run, ranking, legs)
     ranking = diversify(run, ranking)

@@ -79,6 +79,7 @@ def test_explain_tells_what_each_stage_gave(admin: TestClient, library: str) -> 
     assert {"scope", "keyword", "fuse", "diversify", "arrange"} <= stages.keys()
     assert stages["scope"]["facts"]["documents"] is None
     assert stages["fuse"]["hits"][0]["chunk_id"]
+    assert [weight["leg"] for weight in stages["fuse"]["facts"]["weights"]] == ["dense", "keyword"]
     assert stages["fuse"]["count"] == len(stages["fuse"]["hits"])
     assert "trace" not in {name for name, value in found(admin, {}).items() if value is not None}
 
