@@ -181,4 +181,4 @@ def test_a_caller_s_own_limit_ends_an_attempt_and_the_attempts(model, model_serv
     with pytest.raises(LanguageModelUnavailable):
         model.complete(ASKED, max_tokens=5, temperature=0, timeout_seconds=0.2)
     assert time.monotonic() - began < 5
-    assert clock.now - clock_before <= 0.2
+    assert clock.now - clock_before < 0.25
