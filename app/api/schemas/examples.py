@@ -16,6 +16,11 @@ COLLECTION: dict[str, Any] = {
     "normalisation": {"repeated_lines": "auto", "hyphens": "auto", "line_breaks": "auto"},
     "indexing": "standard",
     "contextualizer": "heading",
+    "analysis": {
+        "synonyms": [["PTO", "paid time off"], ["holiday", "vacation"]],
+        "stop_words": ["handbook"],
+        "language": "auto",
+    },
     "defaults": {"top_k": 8},
     "instructions": "Answer in the language of the question.",
     "metadata_fields": ["team", "year"],
