@@ -180,5 +180,5 @@ def test_a_caller_s_own_limit_ends_an_attempt_and_the_attempts(model, model_serv
     clock_before, began = clock.now, time.monotonic()
     with pytest.raises(LanguageModelUnavailable):
         model.complete(ASKED, max_tokens=5, temperature=0, timeout_seconds=0.2)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
     assert clock.now - clock_before < 0.25

@@ -141,7 +141,7 @@ def test_a_server_that_hangs_is_late(model_server):
     began = time.monotonic()
     with pytest.raises(RerankUnavailable, match=r"longer than 0\.2 s"):
         ask(model_server.url, seconds=0.2)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
 
 
 def test_a_server_that_answers_drop_by_drop_is_late(model_server):
@@ -167,7 +167,7 @@ def test_a_server_that_answers_drop_by_drop_is_late(model_server):
         began = time.monotonic()
         with pytest.raises(RerankUnavailable):
             ask(f"http://127.0.0.1:{server.getsockname()[1]}/v1", seconds=0.3)
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 20
         stop.set()
         thread.join()
 
