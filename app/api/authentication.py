@@ -9,6 +9,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.api.problems import problem_response
 from app.bootstrap import Services
+from app.catalog.collections import Collection
 from app.catalog.principal import Principal
 from app.errors import Unauthenticated
 
@@ -16,11 +17,15 @@ OPEN_PATHS = frozenset({"/livez", "/readyz"})
 BROWSER_PATHS = frozenset({"/docs", "/openapi.json"})
 """Paths that also take HTTP Basic with the key as the password, since a browser cannot send a bearer token."""
 
+_COLLECTIONS = "/v1/collections/"
 _BROWSER_CHALLENGE = 'Basic realm="footnote", charset="UTF-8"'
 
 
 class Authentication:
-    """Put the `Principal` of the request's key into its state and count the request against the key's rate."""
+    """Put the `Principal` of the request's key into its state and count the request against the key's rate.
+
+    The collection that the path names is put beside it, as the catalog holds it; `dependencies` tells who may see it.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -33,19 +38,32 @@ class Authentication:
         is_browser_path = scope["path"] in BROWSER_PATHS
         try:
             secret = _secret(Headers(scope=scope).get("authorization", ""), is_browser_path)
-            principal = await run_in_threadpool(_admit, scope["app"].state.services, secret)
+            principal, collection = await run_in_threadpool(
+                _admit, scope["app"].state.services, secret, _collection_name(scope["path"])
+            )
         except Unauthenticated as error:
             challenge = {"WWW-Authenticate": _BROWSER_CHALLENGE} if is_browser_path else None
             await problem_response(error, scope, challenge)(scope, receive, send)
             return
-        scope.setdefault("state", {})["principal"] = principal
+        scope.setdefault("state", {}).update(principal=principal, collection=collection)
         await self._app(scope, receive, send)
 
 
-def _admit(services: Services, secret: str) -> Principal:
+def _admit(services: Services, secret: str, collection_name: str | None) -> tuple[Principal, Collection | None]:
+    """Return whose secret it is, and what the catalog holds of the collection, whether or not the key may see it.
+
+    Each change of thread costs a busy server more than either look-up, so that both are one.
+    """
     principal = services.api_keys.authenticate(secret)
     services.rate_limits.check(principal)
-    return principal
+    return principal, None if collection_name is None else services.collections.get(collection_name)
+
+
+def _collection_name(path: str) -> str | None:
+    """Return the name that stands in the path of an operation on a collection."""
+    if not path.startswith(_COLLECTIONS):
+        return None
+    return path.removeprefix(_COLLECTIONS).partition("/")[0] or None
 
 
 def _secret(authorization: str, is_browser_path: bool) -> str:

@@ -53,14 +53,16 @@ class Access:
         return self.services.embedders.of_vectors(space, self.collection.embedding_model)
 
 
-def require(role: Role) -> Callable[..., Access]:
+def require(role: Role) -> Callable[..., Awaitable[Access]]:
     """Return the dependency that gives `Access` to the collection in the path.
 
     Raises `NotFound` for a collection that is not there or not of this key, then `InsufficientScope`.
     """
 
-    def access(services: CurrentServices, principal: CurrentPrincipal, collection: CollectionName) -> Access:
-        found = visible_collection(services, principal, collection)
+    async def access(
+        request: Request, services: CurrentServices, principal: CurrentPrincipal, collection: CollectionName
+    ) -> Access:
+        found = _visible(request.state.collection, principal, collection)
         check_role(principal, role)
         return Access(services, principal, found)
 
@@ -79,7 +81,10 @@ def require_role(role: Role) -> Callable[..., Awaitable[Principal]]:
 
 def visible_collection(services: Services, principal: Principal, name: str) -> Collection:
     """Return the collection, or raise the `NotFound` that tells nothing of other tenants."""
-    collection = services.collections.get(name)
+    return _visible(services.collections.get(name), principal, name)
+
+
+def _visible(collection: Collection | None, principal: Principal, name: str) -> Collection:
     if collection is None or not principal.may_see(collection.id):
         raise NotFound(f"there is no collection {name[:100]!r}")
     return collection

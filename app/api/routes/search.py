@@ -2,10 +2,11 @@
 
 from functools import partial
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Response
 
 from app.api.declared import keyed
 from app.api.dependencies import Access, CurrentServices, SearchAccess, SearchPrincipal, visible_collections
+from app.api.replies import reply
 from app.api.schemas.search import SearchReply, SearchRequest, SeveralSearchRequest
 from app.api.searching import one_page, run_search, search_plan, search_reply
 from app.api.strict_route import StrictRoute
@@ -21,23 +22,23 @@ router = APIRouter(prefix="/v1", route_class=StrictRoute, tags=["search"])
     "/collections/{collection}/search",
     operation_id="search.run",
     summary="Find the passages that answer a query",
+    response_model=SearchReply,
     responses=keyed(404, 409, 413, 415, 502),
 )
-def search(access: SearchAccess, body: SearchRequest) -> SearchReply:
+def search(access: SearchAccess, body: SearchRequest) -> Response:
     """Answer passages, best first, with each leg's score and rank."""
     plan = search_plan(access, body, body.query)
-    return search_reply(run_search(access, plan), body.query)
+    return reply(search_reply(run_search(access, plan), body.query))
 
 
 @router.post(
     "/search",
     operation_id="search.several",
     summary="Find the passages of several collections that answer a query",
+    response_model=SearchReply,
     responses=keyed(404, 409, 413, 415, 502),
 )
-def search_collections(
-    services: CurrentServices, principal: SearchPrincipal, body: SeveralSearchRequest
-) -> SearchReply:
+def search_collections(services: CurrentServices, principal: SearchPrincipal, body: SeveralSearchRequest) -> Response:
     """Answer passages of all of them, best first; each names its collection.
 
     Every collection is searched with its own defaults and its own first `top_k`, and their ranks are fused. The query
@@ -51,7 +52,7 @@ def search_collections(
         Target(access.collection.name, partial(_run, access, plan))
         for access, plan in zip(accesses, plans, strict=True)
     ]
-    return search_reply(search_several(targets, max(plan.top_k for plan in plans)), body.query)
+    return reply(search_reply(search_several(targets, max(plan.top_k for plan in plans)), body.query))
 
 
 def _run(access: Access, plan: SearchPlan, shared: SharedWork) -> SearchResult:
