@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from app.indexes.port import Candidates
 from app.stores.port import Keys
 
-FULL_STRENGTH = 2 / 3
+FULL_STRENGTH = 0.5
 """Strength of a keyword leg's best hit from which its list counts as much as a dense one."""
 
-STRENGTH_EXPONENT = 1.5
+STRENGTH_EXPONENT = 2
 """How fast a weaker list loses its weight; the page 0019 has the measures of both."""
 
 

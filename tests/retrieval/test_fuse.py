@@ -17,7 +17,7 @@ def candidates(**scores: float) -> Candidates:
 
 
 NEAR = candidates(_1=0.9, _2=0.85, _3=0.8)
-WORDS = KeywordHits(candidates(_2=8.0, _4=6.0), {"a": 8.0, "b": 8.0}, strength=0.5)
+WORDS = KeywordHits(candidates(_2=8.0, _4=6.0), {"a": 8.0, "b": 8.0}, strength=0.4)
 MORE_WORDS = KeywordHits(candidates(_4=5.0), {"c": 50.0}, strength=0.1)
 
 ONE_QUERY = Legs((LegList("dense", NEAR, WORDS), LegList("keyword", WORDS.candidates, WORDS)), WORDS.term_weights)
@@ -66,13 +66,13 @@ def test_z_scores_count_deviations() -> None:
 
 
 def test_keywords_weigh_by_the_strength_of_their_best_hit() -> None:
-    weight = automatic_keyword_weight(0.5)
+    weight = automatic_keyword_weight(0.4)
     assert list_weights(SearchPlan("q", fusion=RankFusion()), ONE_QUERY) == [1.0, weight]
     assert list_weights(SearchPlan("q"), ONE_QUERY) == pytest.approx([1 / (1 + weight), weight / (1 + weight)])
 
 
 def test_every_list_of_several_queries_votes_by_its_own_weight() -> None:
-    strong, weak = automatic_keyword_weight(0.5), automatic_keyword_weight(0.1)
+    strong, weak = automatic_keyword_weight(0.4), automatic_keyword_weight(0.1)
     assert list_weights(SearchPlan("q", fusion=RankFusion()), TWO_QUERIES) == [1, 1, 1, strong, weak]
     for fusion in (RelativeFusion(), ScoreFusion(), ScoreFusion(0.3, "z_score"), RelativeFusion(0.9)):
         assert sum(list_weights(SearchPlan("q", fusion=fusion), TWO_QUERIES)) == pytest.approx(1)
