@@ -1,6 +1,7 @@
 """Keep memory that documents needed from staying with the allocator, where that is glibc's: decision 0009."""
 
 import ctypes
+import gc
 from typing import Any
 
 _M_ARENA_MAX = -8
@@ -15,7 +16,8 @@ def keep_arenas_few() -> None:
 
 
 def give_back_free_memory() -> None:
-    """Return the allocator's free pages to the system."""
+    """Return what nothing refers to any more to the allocator, and the allocator's free pages to the system."""
+    gc.collect()
     malloc_trim = _allocator("malloc_trim")
     if malloc_trim is not None:
         malloc_trim(0)
