@@ -214,7 +214,7 @@ def _needed(module: str) -> Any:
     # Neither a model hub nor a telemetry server is to be asked in a measurement.
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    os.environ.setdefault("LANCE_LOG", "error")
+    os.environ.setdefault("LANCEDB_LOG", "error")
     try:
         return importlib.import_module(module)
     except ImportError as error:
