@@ -285,6 +285,78 @@ class TestDense:
         assert dense.search(same, 12, EVERYTHING).keys.tolist() == [*range(10, 20), 30, 31]
 
 
+class TestDenseAtSize:
+    """More rows than an engine keeps as they came, of clusters as texts on some subjects make them."""
+
+    ROWS = 40_000
+    ROWS_PER_DOCUMENT = 10
+
+    @pytest.fixture
+    def vectors(self) -> np.ndarray:
+        random = np.random.default_rng(0)
+        centers = random.normal(0.3, 1, (60, DIMENSIONS))
+        # By cluster, so that all neighbours of a query were written together.
+        vectors = (np.repeat(centers, self.ROWS // 60 + 1, axis=0)[: self.ROWS]).astype(np.float32)
+        vectors += random.normal(0, 0.4, vectors.shape).astype(np.float32)
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+    @pytest.fixture
+    def filled(self, dense: DenseIndex, vectors: np.ndarray) -> DenseIndex:
+        with dense.writing():
+            for first in range(0, self.ROWS, 4096):
+                some = range(first, min(first + 4096, self.ROWS))
+                batch = [IndexEntry(row, row // self.ROWS_PER_DOCUMENT, (), vectors[row]) for row in some]
+                dense.apply(batch, [], some[-1] + 1)
+        return dense
+
+    @staticmethod
+    def recall(dense: DenseIndex, vectors: np.ndarray, rows: np.ndarray, scope: Scope) -> float:
+        shares = []
+        for place in range(40):
+            query = vectors[place * 997] + vectors[place * 991 + 5]
+            true = rows[np.argsort(-(vectors[rows] @ query))[:10]]
+            shares.append(np.isin(true, dense.search(query / np.linalg.norm(query), 40, scope).keys).mean())
+        return float(np.mean(shares))
+
+    def test_the_first_forty_hold_the_true_ten_before_and_after_deletions(
+        self, filled: DenseIndex, vectors: np.ndarray
+    ) -> None:
+        rows = np.arange(self.ROWS)
+        assert self.recall(filled, vectors, rows, EVERYTHING) >= 0.99
+        # Whole clusters, so that what lies nearest to some queries is gone.
+        gone = (rows // 700) % 5 == 0
+        write(filled, [], rows[gone].tolist(), revision=self.ROWS + 1)
+        assert filled.keys().tolist() == rows[~gone].tolist()
+        assert self.recall(filled, vectors, rows[~gone], EVERYTHING) >= 0.99
+
+    @pytest.mark.parametrize("share", [0.01, 0.3, 0.7])
+    def test_a_scope_is_searched_as_if_there_were_nothing_else(
+        self, filled: DenseIndex, vectors: np.ndarray, share: float
+    ) -> None:
+        documents = np.flatnonzero(np.random.default_rng(2).random(self.ROWS // self.ROWS_PER_DOCUMENT) < share)
+        rows = np.flatnonzero(np.isin(np.arange(self.ROWS) // self.ROWS_PER_DOCUMENT, documents))
+        assert self.recall(filled, vectors, rows, Scope(documents, None)) >= 0.99
+
+    def test_a_scope_far_from_the_query_is_searched_as_well(self, filled: DenseIndex, vectors: np.ndarray) -> None:
+        # All documents but those of the query's own cluster and its like.
+        query = vectors[100]
+        near = np.argsort(-(vectors @ query))[: self.ROWS // 2] // self.ROWS_PER_DOCUMENT
+        documents = np.setdiff1d(np.arange(self.ROWS // self.ROWS_PER_DOCUMENT), near)
+        rows = np.flatnonzero(np.isin(np.arange(self.ROWS) // self.ROWS_PER_DOCUMENT, documents))
+        true = rows[np.argsort(-(vectors[rows] @ query))[:10]]
+        found = filled.search(query, 40, Scope(documents, None)).keys
+        assert len(found) == 40
+        assert np.isin(true, found).all()
+
+    def test_a_scope_of_one_document_in_a_thousand_is_found_whole(
+        self, filled: DenseIndex, vectors: np.ndarray
+    ) -> None:
+        documents = np.array([17, 1400, 2222, 3999])
+        rows = np.flatnonzero(np.isin(np.arange(self.ROWS) // self.ROWS_PER_DOCUMENT, documents))
+        found = filled.search(vectors[5], 100, Scope(documents, None)).keys
+        assert sorted(found.tolist()) == rows.tolist()
+
+
 class TestKeyword:
     def test_a_chunk_without_any_of_the_terms_is_never_returned(self, keyword: KeywordIndex) -> None:
         write(keyword, entries(["red fox", "blue fish", "red fish", "green"]), revision=4)

@@ -12,7 +12,7 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from app.indexes.local.sketch import ZERO_CODE, Codes, make_sketch
+from app.indexes.local.sketch import ZERO_CODE, Codes, make_sketch, reach_of
 from app.indexes.local.vectors import ExactRows, Floats, Found, Mask, among
 from app.stores.port import Keys
 
@@ -22,13 +22,17 @@ SKETCHED_ROWS = 4096
 _STEPS = 127
 _ROWS_AT_ONCE = 4096
 
+NOT_MEASURED = -1
+"""The reach of rows of which no sketch was made yet; 0 is that of rows for which one is of no use."""
+
+_QUERIES_MEASURED = 64
+
 # Smaller ones vanish in float32.
 _LEAST_UNIT = 1e-36
 
-# Looked at closer, whichever is more: nine of ten of the true first hundred, and all of the true first ten, of a block
-# were among them (docs/decisions/0021).
+# Looked at closer, whichever is more, or the block's reach.
 _CANDIDATES_PER_HIT = 4
-_ROWS_PER_CANDIDATE = 48
+_ROWS_PER_CANDIDATE = 64
 
 _SKETCHED_SHARE = 3
 """A scope of less than one row in so many is scanned byte by byte, which then takes less time."""
@@ -53,6 +57,7 @@ class QuantisedRows:
     scale: Floats
     sketch: faiss.IndexPQFastScan | None = None
     refined: faiss.IndexRefine | None = None
+    reach: int = NOT_MEASURED
     live: Mask | None = None
 
     @classmethod
@@ -123,14 +128,21 @@ class QuantisedRows:
         return codes
 
     def sketched(self) -> "QuantisedRows":
-        """Return the same rows with a sketch, where they are enough for one."""
-        if self.sketch is not None or len(self.every_key) < SKETCHED_ROWS:
+        """Return the same rows with a sketch, where they are enough for one and it tells them apart."""
+        if self.reach != NOT_MEASURED or len(self.every_key) < SKETCHED_ROWS:
             return self
-        return self.with_sketch(make_sketch(self.codes))
+        codes = self.codes
+        sketch = make_sketch(codes)
+        some = codes[np.linspace(0, len(codes) - 1, _QUERIES_MEASURED).astype(np.int64)]
+        vectors = self.offset + self.scale * (some.astype(np.float32) - ZERO_CODE)
+        queries = np.concatenate([self._rounded(vector)[0] for vector in vectors])
+        return self.with_sketch(sketch, reach_of(sketch, self.scanned, queries))
 
-    def with_sketch(self, sketch: faiss.IndexPQFastScan) -> "QuantisedRows":
-        """Return the same rows with a sketch that was made of them."""
-        return replace(self, sketch=sketch, refined=faiss.IndexRefine(sketch, self.scanned))
+    def with_sketch(self, sketch: faiss.IndexPQFastScan | None, reach: int) -> "QuantisedRows":
+        """Return the same rows with a sketch that was made of them, unless it has no reach."""
+        if sketch is None or not reach:
+            return replace(self, reach=reach)
+        return replace(self, sketch=sketch, refined=faiss.IndexRefine(sketch, self.scanned), reach=reach)
 
     def without(self, gone: Keys) -> "QuantisedRows":
         """Return the rows but those of these chunks."""
@@ -162,16 +174,20 @@ class QuantisedRows:
         limit = min(limit, count)
         if limit == 0:
             return self.every_key[:0], np.zeros(0, np.float32)
+        rounded, unit = self._rounded(query)
+        # Per thread: faiss would wake a team of threads for this one query.
+        faiss.omp_set_num_threads(1)
+        rows, products = self._found(rounded, limit, inside, count)
+        return self.every_key[rows], products * np.float32(unit) + self.offset @ query
+
+    def _rounded(self, query: Floats) -> tuple[Floats, float]:
+        """Return the query as whole numbers that multiply codes, and what one of the products counts."""
         # x.q = offset.q + (code - 128).(scale q), and the scaled query is a multiple of whole numbers up to 127.
         scaled = self.scale * query
         unit = float(np.abs(scaled).max()) / _STEPS
         if unit < _LEAST_UNIT:
             unit = 1.0
-        rounded = np.rint(scaled / unit)[np.newaxis]
-        # Per thread: faiss would wake a team of threads for this one query.
-        faiss.omp_set_num_threads(1)
-        rows, products = self._found(rounded, limit, inside, count)
-        return self.every_key[rows], products * np.float32(unit) + self.offset @ query
+        return np.rint(scaled / unit)[np.newaxis], unit
 
     def _found(self, query: Floats, limit: int, inside: Mask | None, count: int) -> tuple[_Rows, Floats]:
         if self.refined is not None and count * _SKETCHED_SHARE >= len(self.every_key):
@@ -189,8 +205,8 @@ class QuantisedRows:
     def _candidates(self, limit: int, count: int) -> int:
         """Return how many of the sketch's first rows hold the first `limit` of the `count` in scope."""
         total = len(self.every_key)
-        wanted = limit if count == total else limit * total * 5 // (count * 4)
-        return min(total, max(_CANDIDATES_PER_HIT * wanted, total // _ROWS_PER_CANDIDATE))
+        looked_at = max(_CANDIDATES_PER_HIT * limit, self.reach, total // _ROWS_PER_CANDIDATE)
+        return min(total, looked_at if count == total else looked_at * total * 5 // (count * 4))
 
     def _scanned(self, query: Floats, limit: int, inside: Mask | None) -> tuple[_Rows, Floats]:
         parameters = None

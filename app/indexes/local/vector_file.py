@@ -18,7 +18,7 @@ from app.indexes.local.vectors import ExactRows
 FORMAT = 2
 """Raised whenever the arrays or their meaning change; a file of another format is not read."""
 
-_BLOCK_ARRAYS = ("keys", "documents", "codes", "offset", "scale", "sketch", "live")
+_BLOCK_ARRAYS = ("keys", "documents", "codes", "offset", "scale", "sketch", "reach", "live")
 
 Taken = TypeVar("Taken")
 
@@ -73,7 +73,8 @@ def _rows(arrays: NpzFile) -> Rows:
 def _block_arrays(block: QuantisedRows) -> dict[str, Any]:
     live = np.zeros(0, np.bool_) if block.live is None else block.live
     sketch = sketch_bytes(block.sketch)
-    values = (block.every_key, block.every_document, block.codes, block.offset, block.scale, sketch, live)
+    reach = np.array(block.reach)
+    values = (block.every_key, block.every_document, block.codes, block.offset, block.scale, sketch, reach, live)
     return dict(zip(_BLOCK_ARRAYS, values, strict=True))
 
 
@@ -88,8 +89,7 @@ def _block(arrays: NpzFile, number: int) -> QuantisedRows:
         array["scale"],
         live if len(live) else None,
     )
-    sketch = load_sketch(array["sketch"])
-    return block if sketch is None else block.with_sketch(sketch)
+    return block.with_sketch(load_sketch(array["sketch"]), int(array["reach"]))
 
 
 def _read(file: Path, take: Callable[[NpzFile], Taken]) -> Taken | None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from app.indexes.local import dense as dense_module
 from app.indexes.local import quantised as quantised_module
 from app.indexes.local import rows as rows_module
+from app.indexes.local import sketch as sketch_module
 from app.indexes.local.dense import FaissDenseIndex
 from app.indexes.port import IndexEntry
 from app.stores.port import Scope
@@ -42,6 +43,8 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (rows_module, dense_module):
         monkeypatch.setattr(module, "BLOCK_ROWS", BLOCK)
     monkeypatch.setattr(quantised_module, "SKETCHED_ROWS", BLOCK // 2)
+    # So few rows are never passed over otherwise.
+    monkeypatch.setattr(sketch_module, "_LEAST_PASSED_OVER", 1)
 
 
 @pytest.fixture
@@ -235,3 +238,78 @@ def test_any_number_of_dimensions_works(folder: Path, dimensions: int) -> None:
     write(index, [IndexEntry(key, key, (), vector) for key, vector in enumerate(made)])
     found = index.search(made[7], 2 * BLOCK, EVERYTHING)
     np.testing.assert_allclose(found.scores, made[found.keys] @ made[7], atol=0.03)
+
+
+def test_four_blocks_become_one_that_finds_as_much(index: FaissDenseIndex) -> None:
+    made = vectors(4 * BLOCK + 5)
+    keys = np.random.default_rng(3).permutation(len(made)).tolist()
+    write(index, [IndexEntry(key, key // 2, (), made[key]) for key in keys])
+    assert [len(block) for block in index._rows.blocks] == [4 * BLOCK]
+    assert index.keys().tolist() == list(range(len(made)))
+    for query in vectors(20, seed=1):
+        found = index.search(query, 30, EVERYTHING)
+        assert set(np.argsort(-(made @ query))[:10].tolist()) <= set(found.keys.tolist())
+        np.testing.assert_allclose(found.scores, made[found.keys] @ query, atol=0.03)
+
+
+def test_deleted_rows_stay_deleted_in_blocks_that_are_reopened(index: FaissDenseIndex, folder: Path) -> None:
+    made = vectors(5 * BLOCK)
+    write(index, entries(range(len(made)), made))
+    gone = list(range(7, len(made), 9))
+    write(index, [], gone, revision=2)
+    with index.writing():
+        index._save()
+    left = sorted(set(range(len(made))) - set(gone))
+    again = FaissDenseIndex(folder)
+    assert (again.revision(), again.keys().tolist()) == (2, left)
+    assert sorted(again.search(made[7], 1000, EVERYTHING).keys.tolist()) == left
+    assert again._rows.blocks[0].deleted
+
+
+def test_erasing_leaves_no_deleted_row_in_a_block(index: FaissDenseIndex) -> None:
+    made = vectors(5 * BLOCK)
+    write(index, entries(range(len(made)), made))
+    write(index, [], [3, 4], revision=2)
+    with index.writing():
+        assert index.erase()
+    assert [block.deleted for block in index._rows.blocks] == [0, 0]
+    assert len(index.keys()) == len(made) - 2
+
+
+def test_what_was_written_is_found_although_its_sketch_could_not_be_made(
+    index: FaissDenseIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object) -> None:
+        raise MemoryError
+
+    made = vectors(2 * BLOCK)
+    with monkeypatch.context() as patched:
+        patched.setattr(quantised_module, "make_sketch", fail)
+        with pytest.raises(MemoryError):
+            write(index, entries(range(len(made)), made))
+    assert (index.revision(), len(index.keys())) == (1, len(made))
+    assert index.search(made[9], 1, EVERYTHING).keys.tolist() == [9]
+    write(index, [], [0], revision=2)
+    assert all(block.sketch for block in index._rows.blocks)
+
+
+def test_the_same_rows_give_the_same_file(tmp_path: Path) -> None:
+    made = vectors(6 * BLOCK)
+    files = []
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        index = FaissDenseIndex(tmp_path / name)
+        with index.writing():
+            index.replace([entries(range(len(made)), made)], 3)
+        files.append(np.load(index.file))
+    assert files[0].files == files[1].files
+    for name in files[0].files:
+        np.testing.assert_array_equal(files[0][name], files[1][name])
+    for file in files:
+        file.close()
+
+
+def test_a_query_of_zeros_finds_something(index: FaissDenseIndex) -> None:
+    write(index, entries(range(2 * BLOCK), vectors(2 * BLOCK)))
+    found = index.search(np.zeros(DIMENSIONS, np.float32), 5, EVERYTHING)
+    assert (len(found.keys), found.scores.tolist()) == (5, [0.0] * 5)
