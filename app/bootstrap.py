@@ -9,6 +9,8 @@ from app.catalog.collections import Collections
 from app.catalog.database import Database
 from app.catalog.idempotency import Idempotency
 from app.catalog.jobs import Jobs
+from app.catalog.query_log import QueryLog
+from app.catalog.query_recorder import QueryRecorder
 from app.catalog.rate_limits import RateLimits
 from app.catalog.sources import Sources
 from app.catalog.webhooks import Webhooks
@@ -50,6 +52,8 @@ class Services:
     ingestion: Ingestion
     webhooks: Webhooks
     notifier: Notifier
+    query_log: QueryLog
+    query_recorder: QueryRecorder
     exports: ExportPlaces
 
     @property
@@ -75,6 +79,7 @@ class Services:
         self.embedders.close()
         if self.language_model is not None:
             self.language_model.close()
+        self.query_recorder.close()
         self.database.close()
         self.spool.close()
 
@@ -110,6 +115,7 @@ def build_services(settings: Settings) -> Services:
     # Apart, so that neither a look at a document nor the documents that come keep the other waiting.
     previewers = ParserPool(1, patience_seconds=PATIENCE_SECONDS)
     language_model = create_language_model(settings)
+    query_log = QueryLog(database, most=settings.query_log_entries)
     return Services(
         settings=settings,
         spool=spool,
@@ -145,6 +151,8 @@ def build_services(settings: Settings) -> Services:
             most_attempts=settings.webhook_attempts,
             retention_days=settings.job_retention_days,
         ),
+        query_log=query_log,
+        query_recorder=QueryRecorder(query_log),
         exports=ExportPlaces(settings.exports),
     )
 

@@ -132,6 +132,9 @@ class Settings(BaseSettings):
     stream_heartbeat_seconds: float = Field(
         15, gt=0, le=60, description="Longest silence of a stream of events, then a comment is sent"
     )
+    query_log_entries: int = Field(
+        1000, ge=1, description="Queries that are kept of each collection's; the oldest goes"
+    )
     search_timeout_seconds: float = Field(10, gt=0, description="Time limit of one search's database queries")
     write_wait_seconds: float = Field(30, gt=0, description="Longest wait for another writer of the same collection")
     open_collections: int = Field(64, ge=1, description="Collections held open at once, per process")

@@ -29,6 +29,7 @@ def settings_of(body: CollectionSettings) -> dict[str, Any]:
         "keep_versions": body.keep_versions,
         "max_age_days": body.max_age_days,
         "quotas": body.quotas.model_dump(exclude_none=True),
+        "query_log": body.query_log.model_dump(),
     }
 
 

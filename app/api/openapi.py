@@ -27,6 +27,7 @@ _TAGS = {
     "jobs": "Long work.",
     "search": "Find passages.",
     "ask": "Answer questions from passages.",
+    "queries": "What a collection was asked lately.",
     "keys": "Who may do what.",
     "webhooks": "Be told when documents are ready and jobs end.",
     "service": "Probes, metrics, this document.",

@@ -38,7 +38,7 @@ class Collection:
     """One tenant's collection. `id` names its folder, stays inside the service and is never used twice.
 
     `settings` is JSON: `embedding`, `chunking`, `normalisation`, `indexing`, `contextualizer`, `analysis`,
-    `defaults`, `instructions`, `metadata_fields`.
+    `defaults`, `instructions`, `metadata_fields`, `query_log`.
     """
 
     id: str
@@ -201,13 +201,13 @@ class Collections:
     def erase_past(
         self, collection: Collection, keeps: Callable[[Job], bool], is_there: Callable[[str], bool] = lambda _: True
     ) -> int:
-        """Forget what finished jobs, remembered answers and deliveries quote of the collection's documents, for good.
+        """Forget for good what finished jobs, remembered answers, deliveries and logged queries quote of documents.
 
         A failed job that `keeps` stays, and so does a delivery still to be made about a document that `is_there`.
         Returns how many jobs went; raises `StoreBusy`.
         """
         with self._database.write() as connection:
-            erased = erase_past(connection, collection.id, keeps, is_there)
+            erased = erase_past(connection, collection.id, keeps, is_there, now=self._clock())
         self._database.compact()
         return erased
 

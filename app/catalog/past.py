@@ -1,10 +1,12 @@
 """Erase what the catalog remembers of a collection's past, since it quotes documents that may be deleted."""
 
 from collections.abc import Callable
+from datetime import datetime
 
 from sqlalchemy import Connection, delete, select
 
 from app.catalog.job import Job, JobState
+from app.catalog.query_log import clear_queries
 from app.catalog.tables import idempotency_keys, jobs, webhook_deliveries, webhooks
 from app.catalog.webhook import DeliveryState
 
@@ -17,8 +19,10 @@ def erase_past(
     collection_id: str,
     keeps: Callable[[Job], bool],
     is_there: Callable[[str], bool] = lambda _: True,
+    *,
+    now: datetime,
 ) -> int:
-    """Forget finished jobs, remembered answers, ended deliveries, and deliveries about documents that are not there.
+    """Forget finished jobs, remembered answers, logged queries, ended deliveries, and those about what is not there.
 
     A failed or cancelled job stays, so that it can be retried, if it `keeps`. Returns how many jobs went.
     """
@@ -33,6 +37,7 @@ def erase_past(
         connection.execute(delete(jobs).where(jobs.c.sequence.in_(gone[first : first + _BATCH])))
     answered = (idempotency_keys.c.collection_id == collection_id) & idempotency_keys.c.status.is_not(None)
     connection.execute(delete(idempotency_keys).where(answered))
+    clear_queries(connection, collection_id, now)
     hooks = select(webhooks.c.id).where(webhooks.c.collection_id == collection_id)
     ours = webhook_deliveries.c.webhook_id.in_(hooks)
     ended = webhook_deliveries.c.state != DeliveryState.PENDING

@@ -7,6 +7,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Float,
     ForeignKey,
     Index,
     Integer,
@@ -164,6 +165,33 @@ class WebhookDeliveryColumns(TypedColumns):
     delivered_at: Named[datetime | None] = Column(UtcTime)
 
 
+class QueryColumns(TypedColumns):
+    """One query of a collection's log; `query` is its beginning, `hits` are the first, without their texts."""
+
+    id: Named[str] = Column(String(40), primary_key=True)
+    collection_id: Named[str] = Column(String(40), ForeignKey("collections.id", ondelete="CASCADE"))
+    created_at: Named[datetime] = Column(UtcTime)
+    operation: Named[str] = Column(String(16))
+    query: Named[str] = Column(Text)
+    query_characters: Named[int] = Column(Integer)
+    key_id: Named[str | None] = Column(String(40))
+    mode: Named[str] = Column(String(16))
+    options: Named[dict[str, Any]] = Column(NULLABLE_JSON)
+    hit_count: Named[int] = Column(Integer)
+    hits: Named[list[dict[str, Any]]] = Column(NULLABLE_JSON)
+    degraded: Named[list[str]] = Column(NULLABLE_JSON)
+    warnings: Named[list[str]] = Column(NULLABLE_JSON)
+    total_ms: Named[float] = Column(Float)
+    request_id: Named[str] = Column(String(128))
+
+
+class ClearedQueryLogColumns(TypedColumns):
+    """When a collection's log was last cleared: what was asked before and is not written yet must not come back."""
+
+    collection_id: Named[str] = Column(String(40), ForeignKey("collections.id", ondelete="CASCADE"), primary_key=True)
+    cleared_at: Named[datetime] = Column(UtcTime)
+
+
 collections = Table("collections", metadata, CollectionColumns)
 api_keys = Table("api_keys", metadata, ApiKeyColumns)
 key_collections = Table("key_collections", metadata, KeyCollectionColumns)
@@ -201,3 +229,5 @@ webhook_deliveries = Table(
     Index(None, "webhook_id", "state", "next_at"),
     Index(None, "webhook_id", "created_at", "id"),
 )
+queries = Table("queries", metadata, QueryColumns, Index(None, "collection_id", "created_at", "id"))
+cleared_query_logs = Table("cleared_query_logs", metadata, ClearedQueryLogColumns)

@@ -6,6 +6,7 @@ from fastapi import APIRouter
 from app.answering.ask import AskOptions, ask
 from app.api.declared import keyed
 from app.api.dependencies import Access, AskAccess
+from app.api.query_recording import record_query
 from app.api.replies import current_request_id, notices, rounded
 from app.api.schemas.ask import (
     AskedReply,
@@ -18,6 +19,7 @@ from app.api.schemas.ask import (
 )
 from app.api.searching import run_search, search_plan
 from app.api.strict_route import StrictRoute
+from app.catalog.query_log import Operation
 from app.domain import Answer, Citation, Passage
 from app.retrieval.search import SearchResult
 
@@ -41,9 +43,12 @@ async def ask_collection(access: AskAccess, body: AskRequest) -> AskReply:
 
 
 def _answer(access: Access, body: AskRequest) -> AskReply:
+    found: list[SearchResult] = []
+
     def find(query: str) -> SearchResult:
         plan = search_plan(access, body.search, query, query_pointer="/question", options_pointer="/search")
-        return run_search(access, plan)
+        found.append(run_search(access, plan))
+        return found[-1]
 
     instructions = body.instructions
     if "instructions" not in body.model_fields_set:
@@ -65,6 +70,7 @@ def _answer(access: Access, body: AskRequest) -> AskReply:
                 temperature=body.temperature,
             ),
         )
+    record_query(access, Operation.ASK, body.question, body, found[-1], answer)
     return _reply(answer)
 
 

@@ -6,10 +6,12 @@ from fastapi import APIRouter, Response
 
 from app.api.declared import keyed
 from app.api.dependencies import Access, CurrentServices, SearchAccess, SearchPrincipal, visible_collections
+from app.api.query_recording import record_query
 from app.api.replies import reply
 from app.api.schemas.search import SearchReply, SearchRequest, SeveralSearchRequest
 from app.api.searching import one_page, run_search, search_plan, search_reply
 from app.api.strict_route import StrictRoute
+from app.catalog.query_log import Operation
 from app.retrieval.plan import SearchPlan
 from app.retrieval.run import SharedWork
 from app.retrieval.search import SearchResult
@@ -28,7 +30,9 @@ router = APIRouter(prefix="/v1", route_class=StrictRoute, tags=["search"])
 def search(access: SearchAccess, body: SearchRequest) -> Response:
     """Answer passages, best first, with each leg's score and rank."""
     plan = search_plan(access, body, body.query)
-    return reply(search_reply(run_search(access, plan), body.query))
+    found = run_search(access, plan)
+    record_query(access, Operation.SEARCH, body.query, body, found)
+    return reply(search_reply(found, body.query))
 
 
 @router.post(
@@ -49,11 +53,13 @@ def search_collections(services: CurrentServices, principal: SearchPrincipal, bo
     accesses = [Access(services, principal, collection) for collection in found]
     plans = [search_plan(access, body, body.query) for access in accesses]
     targets = [
-        Target(access.collection.name, partial(_run, access, plan))
+        Target(access.collection.name, partial(_run, access, body, plan))
         for access, plan in zip(accesses, plans, strict=True)
     ]
     return reply(search_reply(search_several(targets, max(plan.top_k for plan in plans)), body.query))
 
 
-def _run(access: Access, plan: SearchPlan, shared: SharedWork) -> SearchResult:
-    return run_search(access, plan, shared)
+def _run(access: Access, body: SeveralSearchRequest, plan: SearchPlan, shared: SharedWork) -> SearchResult:
+    found = run_search(access, plan, shared)
+    record_query(access, Operation.SEARCH_SEVERAL, body.query, body, found)
+    return found

@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field
 from app.api.schemas import examples
 from app.api.schemas.analysis import AnalysisSettings
 from app.api.schemas.chunking import ChunkingSettings
+from app.api.schemas.queries import QueryLogSettings
 from app.api.schemas.search import NoticeReply
 from app.api.schemas.search_options import SearchOptions
 from app.api.schemas.strict import Reply, Request
@@ -87,6 +88,7 @@ class CollectionSettings(Request):
         float | None, Field(gt=0, le=36_500, description="Documents that have not changed for so long are deleted")
     ] = None
     quotas: QuotaSettings = QuotaSettings()
+    query_log: QueryLogSettings = QueryLogSettings()
 
 
 class CollectionPatch(CollectionSettings):
@@ -115,6 +117,7 @@ class CollectionReply(Reply):
     keep_versions: int = DEFAULT_KEPT_VERSIONS
     max_age_days: float | None = None
     quotas: dict[str, int] = Field(default_factory=dict, description="Those that are set")
+    query_log: dict[str, bool] = Field(default_factory=lambda: QueryLogSettings().model_dump())
     warnings: list[NoticeReply] = Field(default=[], description="What a change of settings does not do, or not yet")
     created_at: datetime
     updated_at: datetime

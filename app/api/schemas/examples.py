@@ -27,6 +27,7 @@ COLLECTION: dict[str, Any] = {
     "keep_versions": 3,
     "max_age_days": None,
     "quotas": {"documents": 1000, "document_bytes": 50_000_000},
+    "query_log": {"enabled": True, "search_keys": False},
     "warnings": [],
     "created_at": _TIME,
     "updated_at": _TIME,

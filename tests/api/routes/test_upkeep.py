@@ -103,6 +103,10 @@ def test_after_delete_and_compact_the_deleted_words_are_in_no_file(started: Call
         assert sent.status_code == 200, sent.text
     broken = {"filename": "quagmirefile.pdf", "title": "quagmirebroken"}
     client.put("/v1/collections/c/documents/broken/original", params=broken, content=b"%PDF-1.4 no", headers=WAIT)
+    client.post("/v1/collections/c/search", json={"query": "quagmiretext", "queries": ["quagmirenote"]})
+    client.post("/v1/collections/c/ask", json={"question": "quagmireshort?"})
+    assert len(client.get("/v1/collections/c/queries").json()["data"]) == 2
+    client.post("/v1/collections/c/search", json={"query": "quagmire that waits to be written"})
     assert files_with(data, vector)
     for document_id in ("id-quagmirestone", "short", "broken"):
         assert client.delete(f"/v1/collections/c/documents/{document_id}").status_code == 204
