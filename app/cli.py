@@ -285,6 +285,7 @@ def _plan(services: Services, collection: Collection, query: str, **given: Any) 
         services.settings,
         said,
         collection.settings.get("defaults") or {},
+        max_age=collection.max_age,
         vocabulary=Vocabulary.of(collection.settings),
     )
 

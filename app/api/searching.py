@@ -46,6 +46,7 @@ def search_plan(
         options.model_dump(exclude_unset=True, by_alias=True),
         access.collection.settings.get("defaults") or {},
         forced_filter=forced_filter(access),
+        max_age=access.collection.max_age,
         vocabulary=Vocabulary.of(access.collection.settings),
         query_pointer=query_pointer,
         options_pointer=options_pointer,

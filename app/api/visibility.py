@@ -18,23 +18,29 @@ def existing_document(access: Access, document_id: str) -> Document:
     """Return the document, or raise the `NotFound` that is the same for one that the key does not see."""
     document = find_document(access, document_id)
     if document is None:
-        raise NotFound(f"there is no document {document_id[:256]!r} in this collection")
+        raise _absent(document_id)
     return document
 
 
-def find_document(access: Access, document_id: str) -> Document | None:
-    """Return the document if it is there and the key sees it."""
-    forced = forced_filter(access)
+def _absent(document_id: str) -> NotFound:
+    return NotFound(f"there is no document {document_id[:256]!r} in this collection")
+
+
+def find_document(access: Access, document_id: str, *, with_ended: bool = False) -> Document | None:
+    """Return the document if it is there and the key sees it; one whose time is over only `with_ended`."""
+    within = forced_filter(access)
     with access.services.opened.get(access.collection.id) as opened:
-        if forced is None:
+        if not with_ended:
+            within = opened.store.without_ended(within, access.collection.max_age)
+        if within is None:
             return opened.store.document(document_id)
-        wanted = And((forced, Condition("$document_id", Operator.EQ, document_id)))
+        wanted = And((within, Condition("$document_id", Operator.EQ, document_id)))
         found = opened.store.list_documents(wanted, limit=1, cursor=None).data
         return found[0] if found else None
 
 
 def visible_ids(access: Access, document_ids: Iterable[str]) -> set[str]:
-    """Return the ids of those documents that the key sees; without a filter these are all."""
+    """Return the ids of those documents that the key sees, also of some whose time is over."""
     asked = set(document_ids)
     forced = forced_filter(access)
     if forced is None or not asked:
@@ -107,8 +113,8 @@ def refuse_hidden_document(access: Access, document_id: str) -> None:
         return
     with access.services.opened.get(access.collection.id) as opened:
         is_there = opened.store.document(document_id) is not None
-    if is_there:
-        existing_document(access, document_id)
+    if is_there and find_document(access, document_id, with_ended=True) is None:
+        raise _absent(document_id)
 
 
 def narrowed(access: Access, asked: Filter | None) -> Filter | None:

@@ -19,7 +19,8 @@ Facets: TypeAlias = Mapping[str, tuple[tuple[Any, int], ...]]
 def count_facets(run: SearchRun, ranking: Ranking) -> Facets:
     """Return the counts over the documents of every hit of the ranking, not only of those on this page.
 
-    Each element of a list counts for its document. A field that no document of the collection has is a warning.
+    Each element of a list counts for its document. A field that no document of the collection has is a warning,
+    unless the key's filter hides some.
     """
     if not run.plan.facets:
         return {}
@@ -31,7 +32,7 @@ def count_facets(run: SearchRun, ranking: Ranking) -> Facets:
 def _counted(run: SearchRun, field: str, documents: Any) -> tuple[tuple[Any, int], ...]:
     # A value's JSON is its key: lists cannot be hashed, and `1` is not `true`.
     counts = Counter(key for metadata in documents for key in set(_values(metadata.get(field))))
-    if not counts:
+    if not counts and not run.plan.is_narrowed:
         run.warnings += run.store.scope(Condition(field, Operator.EXISTS, value=True), None).warnings
     return tuple((json.loads(key), count) for key, count in counts.most_common(MOST_VALUES))
 

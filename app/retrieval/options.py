@@ -1,6 +1,7 @@
 """Make the plan of a search from its options as JSON: what the caller says, else what the collection says."""
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
 from typing import Any
 
 from app.filters import Filter
@@ -40,6 +41,7 @@ def plan_search(
     defaults: Mapping[str, Any],
     *,
     forced_filter: Filter | None = None,
+    max_age: timedelta | None = None,
     vocabulary: Vocabulary = NO_VOCABULARY,
     query_pointer: str = "/query",
     options_pointer: str = "",
@@ -66,6 +68,7 @@ def plan_search(
         candidates=candidates,
         search_filter=None if asked is None else parse_filter(asked, f"{options_pointer}/filter"),
         forced_filter=forced_filter,
+        max_age=max_age,
         vocabulary=vocabulary,
         query_pointer=query_pointer,
         options_pointer=options_pointer,

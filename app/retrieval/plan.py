@@ -1,6 +1,7 @@
 """What one search does: every option with its default, in one frozen object; `planning.py` makes and checks it."""
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Literal, TypeAlias
 
 from app.filters import Filter
@@ -127,6 +128,10 @@ class SearchPlan:
     fusion: Fusion = field(default_factory=RelativeFusion)
     filter: Filter | None = None
     document_ids: tuple[str, ...] | None = None
+    max_age: timedelta | None = None
+    """How long without a change documents of the collection are found."""
+    is_narrowed: bool = False
+    """Whether a key's filter is in `filter`: then no warning tells which fields the hidden documents have."""
     fields: tuple[VectorField, ...] = ("context",)
     """What the dense leg compares with the query; a chunk counts by the field in which it is nearest."""
     queries: tuple[str, ...] = ()

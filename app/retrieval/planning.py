@@ -50,6 +50,7 @@ def build_plan(
     plan = SearchPlan(
         query=clean_query(query),
         filter=_both(forced_filter, search_filter),
+        is_narrowed=forced_filter is not None,
         document_ids=None if document_ids is None else tuple(document_ids),
         queries=tuple(map(clean_query, queries)),
         **options,

@@ -68,8 +68,8 @@ def search(
     timer = StageTimer()
     opened.fresh(frozenset(plan.fields))
     asked, typed = read_query(plan)
-    scope = opened.store.scope(asked.filter, asked.document_ids)
-    warnings = without_guesses(scope.warnings, typed)
+    scope = opened.store.scope(opened.store.without_ended(asked.filter, plan.max_age), asked.document_ids)
+    warnings = [] if plan.is_narrowed else without_guesses(scope.warnings, typed)
     restriction = restriction_of(typed, opened.analyzers())
     run = SearchRun(
         opened, models, asked, scope, timer, Trace(plan.explain), warnings, shared=shared, restriction=restriction

@@ -6,7 +6,7 @@ change log that every index follows.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
@@ -219,6 +219,13 @@ class CollectionStore(Protocol):
 
     def expired_documents(self, now: datetime, limit: int, *, unchanged_since: datetime | None = None) -> list[str]:
         """Return ids of ready documents whose `expires_at` has come, or that have not changed since a time."""
+        ...
+
+    def without_ended(self, search_filter: Filter | None, max_age: timedelta | None) -> Filter | None:
+        """Return the filter, within the documents whose time is not over by now; those that are await their deletion.
+
+        Over is the time of a document whose `expires_at` has come or that has not changed for `max_age`.
+        """
         ...
 
     def list_documents(

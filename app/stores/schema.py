@@ -86,8 +86,8 @@ class DocumentColumns(TypedColumns):
     warnings: Named[list[dict[str, Any]]] = Column(NULLABLE_JSON)
     error: Named[dict[str, Any] | None] = Column(NULLABLE_JSON)
     created_at: Named[datetime] = Column(UtcTime)
-    updated_at: Named[datetime] = Column(UtcTime)
-    expires_at: Named[datetime | None] = Column(UtcTime)
+    updated_at: Named[datetime] = Column(UtcTime, index=True)
+    expires_at: Named[datetime | None] = Column(UtcTime, index=True)
     indexed_at: Named[datetime | None] = Column(UtcTime)
     language: Named[str | None] = Column(String(8), index=True)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from sqlalchemy import Connection
 
-from app.filters import And, Condition, Filter, Operator
+from app.filters import And, Condition, Filter, Not, Operator
 from app.stores.filter_sql import FilterEvaluation
 from app.stores.port import Scope
 
@@ -20,6 +20,14 @@ def combined(search_filter: Filter | None, document_ids: Sequence[str] | None) -
         return search_filter
     named = Condition("$document_id", Operator.IN, tuple(document_ids))
     return named if search_filter is None else And((search_filter, named))
+
+
+def without(search_filter: Filter | None, document_ids: Sequence[str]) -> Filter | None:
+    """Return the filter with some documents left out, if any."""
+    if not document_ids:
+        return search_filter
+    others = Not(Condition("$document_id", Operator.IN, tuple(document_ids)))
+    return others if search_filter is None else And((search_filter, others))
 
 
 def resolve(connection: Connection, wanted: Filter) -> Scope:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -56,8 +56,11 @@ _DOCUMENTS_VERIFIED_AT_ONCE = 100
 class SqliteStore:
     """`CollectionStore` on SQLite; the port says what each method promises."""
 
-    def __init__(self, folder: Path, settings: Settings, *, creates: bool = True) -> None:
+    def __init__(
+        self, folder: Path, settings: Settings, *, creates: bool = True, clock: Callable[[], datetime] = utc_now
+    ) -> None:
         self._folder = folder
+        self._clock = clock
         self._scopes = scopes.ScopeCache()
         self._database = Database(
             folder / DATABASE_NAME,
@@ -164,6 +167,13 @@ class SqliteStore:
         """Return ids of ready documents whose `expires_at` has come, or that have not changed since a time."""
         with self._database.reading() as connection:
             return documents.expired(connection, now, unchanged_since, limit)
+
+    def without_ended(self, search_filter: Filter | None, max_age: timedelta | None) -> Filter | None:
+        """Return the filter, within the documents whose time is not over by now."""
+        now = self._clock()
+        with self._database.reading() as connection:
+            ended = documents.expired(connection, now, None if max_age is None else now - max_age)
+        return scopes.without(search_filter, ended)
 
     def list_documents(
         self, scope_filter: Filter | None, *, limit: int, cursor: str | None, states: Sequence[str] = ()

@@ -179,3 +179,23 @@ def test_a_retry_does_not_publish_what_the_filter_hides(
     client = key_for("ingest", collection, filter=FILTER)
     assert client.post(f"{path}/retry", headers=WAIT).status_code == 404
     assert admin.post(f"{path}/retry", headers=WAIT).status_code == failed.status_code
+
+
+@pytest.mark.parametrize("value", ["x", 5])
+def test_no_warning_tells_which_fields_hidden_documents_have(
+    teams: str, key_for: Callable[..., TestClient], put: Callable[..., Any], value: Any
+) -> None:
+    client = key_for("search", teams, filter=FILTER)
+    put(teams, "secret", "words", metadata={"secret": "value", "team": "legal"})
+
+    def told(field: str) -> Any:
+        body = {
+            "query": f"words {field}:5",
+            "query_syntax": "advanced",
+            "filter": {"or": [{"field": field, "op": "gt", "value": value}, FILTER]},
+            "facets": [field],
+        }
+        answer = client.post(f"/v1/collections/{teams}/search", json=body).json()
+        return answer["warnings"], answer["facets"][field]
+
+    assert told("secret") == told("nobody")

@@ -57,9 +57,8 @@ def list_documents(
     if filter is not None:
         asked = parse_filter(parse_json(filter.encode(), "query:filter"), "query:filter")
     with access.services.opened.get(access.collection.id) as opened:
-        page = opened.store.list_documents(
-            narrowed(access, asked), limit=limit, cursor=cursor, states=[state] if state else []
-        )
+        wanted = opened.store.without_ended(narrowed(access, asked), access.collection.max_age)
+        page = opened.store.list_documents(wanted, limit=limit, cursor=cursor, states=[state] if state else [])
     return DocumentList(
         data=[document_summary(document, access.collection.name) for document in page.data],
         has_more=page.next_cursor is not None,
@@ -120,7 +119,7 @@ async def patch_document(
 )
 def delete_document(access: IngestAccess, document_id: DocumentId, precondition: ChangePrecondition) -> Response:
     """Delete the document with all that belongs to it; one that is gone already is no error."""
-    if find_document(access, document_id) is None:
+    if find_document(access, document_id, with_ended=True) is None:
         precondition.check(document_id, None)
     else:
         access.services.ingestion.delete(access.collection, [document_id], precondition)
