@@ -46,7 +46,8 @@ def submitted_reply(
     total = document.chunk_count
     members = _members(document, collection_name)
     if document.expires_at is not None and document.expires_at <= datetime.now(UTC):
-        detail = f"the document expired at {document.expires_at.isoformat()}; it is found no more, and deleted within minutes"
+        ended = document.expires_at.isoformat()
+        detail = f"the document expired at {ended}; it is found no more, and deleted within minutes"
         members["warnings"] += notices([Notice("already_expired", detail, {})])
     return SubmittedReply(
         **members,
