@@ -43,7 +43,8 @@ def test_search_defaults_are_those_of_the_plan(name: str) -> None:
 
 
 def test_a_body_declares_every_option_of_a_plan() -> None:
-    assert SearchOptions.model_fields.keys() == {field.name for field in fields(SearchPlan)} - {"query"}
+    # The vocabulary is the collection's, not the request's.
+    assert SearchOptions.model_fields.keys() == {field.name for field in fields(SearchPlan)} - {"query", "vocabulary"}
 
 
 @pytest.mark.parametrize(
