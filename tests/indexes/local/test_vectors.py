@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from app.indexes.local.quantised import QuantisedRows
-from app.indexes.local.vectors import ExactRows, best
+from app.indexes.local.vectors import ExactRows, among, best
 
 SMALL = st.floats(-1, 1, width=32)
 
@@ -65,3 +65,41 @@ def test_the_best_are_the_greatest_and_equal_ones_come_by_key(scores: list[float
     expected = sorted(zip(keys.tolist(), scores, strict=True), key=lambda pair: (-pair[1], pair[0]))[:limit]
     found_keys, found_scores = best(keys, np.array(scores, np.float32), limit)
     assert list(zip(found_keys.tolist(), found_scores.tolist(), strict=True)) == expected
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    values=st.lists(st.integers(-50, 10**9), max_size=40) | st.lists(st.integers(0, 60), max_size=40),
+    wanted=st.sets(st.integers(-60, 70) | st.integers(0, 10**9), max_size=40),
+)
+def test_values_among_the_wanted_ones_are_those_that_a_set_holds(values: list[int], wanted: set[int]) -> None:
+    found = among(np.array(values, np.int64), np.array(sorted(wanted), np.int64))
+    assert found.tolist() == [value in wanted for value in values]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    vectors=arrays(np.float32, st.tuples(st.integers(4, 60), st.integers(1, 12)), elements=SMALL),
+    gone=st.integers(0, 3),
+)
+def test_joined_blocks_hold_the_rows_of_all_and_are_off_by_at_most_another_half_step(
+    vectors: np.ndarray, gone: int
+) -> None:
+    keys = np.random.default_rng(1).permutation(len(vectors)).astype(np.int64)
+    rows = ExactRows(keys, keys + 100, vectors)
+    half = len(vectors) // 2
+    blocks = [QuantisedRows.of(rows.picked(np.arange(half))), QuantisedRows.of(rows.picked(np.arange(half, len(keys))))]
+    joined = QuantisedRows.joined([block.without(np.array([gone])) for block in blocks]).decoded()
+    left = rows.without(np.array([gone]))
+    assert joined.keys.tolist() == sorted(left.keys.tolist())
+    assert (joined.documents - joined.keys == 100).all()
+    step = (vectors.max(axis=0) - vectors.min(axis=0)) / 254
+    assert np.all(np.abs(joined.vectors - left.vectors[np.argsort(left.keys)]) <= step * 1.1 + 1e-5)
+
+
+def test_deleted_rows_are_only_marked_until_they_are_cleaned_away() -> None:
+    block = QuantisedRows.of(rows_of(np.eye(8, dtype=np.float32))).without(np.array([2, 5, 77]))
+    assert (len(block), block.deleted, len(block.every_key)) == (6, 2, 8)
+    assert block.without(np.array([5])) is block
+    assert (len(block.cleaned()), block.cleaned().deleted) == (6, 0)
+    assert sorted(block.nearest(np.eye(8, dtype=np.float32)[2], 8, None)[0].tolist()) == [0, 1, 3, 4, 6, 7]
