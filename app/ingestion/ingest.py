@@ -14,7 +14,7 @@ from app.catalog.job import Job
 from app.catalog.jobs import Jobs
 from app.catalog.sources import Sources
 from app.domain import Document
-from app.errors import Conflict, EmptyDocument, FootnoteError, NotFound, Overtaken, PreconditionFailed
+from app.errors import Conflict, EmptyDocument, NotFound, Overtaken, PreconditionFailed
 from app.filters import Filter
 from app.indexes.opening import OpenCollection
 from app.indexes.pool import OpenCollections
@@ -35,6 +35,7 @@ from app.ingestion.submission import (
     merge_patch,
     register,
     settings_hash,
+    unless_refused,
 )
 from app.settings import Settings
 from app.stores.filter_rows import passes
@@ -306,21 +307,17 @@ class Ingestion:
     def _enqueue(
         self, collection: Collection, store: CollectionStore, submission: Submission, payload: JobPayload
     ) -> Job:
-        was_known = store.document(submission.document_id) is not None
+        document_id = submission.document_id
         most = Quotas.of(collection).documents
-        register(store, submission.document_id, payload, most_documents=most)
-        try:
+        registering = partial(register, store, document_id, payload, most_documents=most)
+        with unless_refused(store, document_id, registering):
             return self.jobs.enqueue(
                 "ingest",
                 collection_id=collection.id,
                 collection=collection.name,
-                document_id=submission.document_id,
+                document_id=document_id,
                 payload=asdict(payload),
             )
-        except FootnoteError:
-            if not was_known:
-                store.delete_documents([submission.document_id])
-            raise
 
 
 def _stays_within(scope_filter: Filter | None, document: Document, job: Job) -> bool:

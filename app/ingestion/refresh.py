@@ -13,11 +13,11 @@ from app.catalog.collections import Collection
 from app.catalog.job import Job
 from app.catalog.sources import Source
 from app.domain import Metadata
-from app.errors import Conflict, FootnoteError, NotFound, QueueFull
+from app.errors import Conflict, NotFound, QueueFull
 from app.ingestion.fetch import Fetcher
 from app.ingestion.ingest import Ingestion
 from app.ingestion.quotas import Quotas
-from app.ingestion.submission import Submitted
+from app.ingestion.submission import Submitted, unless_refused
 from app.stores.port import CollectionStore
 
 log = logging.getLogger(__name__)
@@ -82,9 +82,9 @@ def accept_fetch(ingestion: Ingestion, collection: Collection, request: FetchReq
     document_id = request.document_id or id_of_url(url)
     order = FetchOrder(url, request.title, dict(request.metadata), request.chunking, is_refresh=False)
     with ingestion.opened.get(collection.id) as opened:
-        is_new = opened.store.document(document_id) is None
-        register_fetch(opened.store, document_id, order, most_documents=Quotas.of(collection).documents)
-        try:
+        most = Quotas.of(collection).documents
+        registering = partial(register_fetch, opened.store, document_id, order, most_documents=most)
+        with unless_refused(opened.store, document_id, registering):
             source = partial(
                 ingestion.sources.put_in,
                 collection_id=collection.id,
@@ -96,10 +96,6 @@ def accept_fetch(ingestion: Ingestion, collection: Collection, request: FetchReq
                 refresh_seconds=request.refresh_seconds,
             )
             job = _enqueue(ingestion, collection, document_id, order, source)
-        except FootnoteError:
-            if is_new:
-                opened.store.delete_documents([document_id])
-            raise
         document = opened.store.document(document_id)
     if document is None:
         raise NotFound(f"the document {document_id!r} was deleted meanwhile")

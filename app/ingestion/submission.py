@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from app.catalog.collections import Collection
 from app.catalog.job import Job
 from app.domain import ChunkingOptions, ContextOptions, Document, Metadata, NormalisationOptions
-from app.errors import PreconditionFailed
+from app.errors import FootnoteError, PreconditionFailed
 from app.indexes.languages import is_language
 from app.ingestion.chunkers.options import completed_chunking
 from app.ingestion.sources import Original
@@ -146,6 +147,28 @@ def register(
         filename=payload.filename,
         most_documents=most_documents,
     )
+
+
+@contextmanager
+def unless_refused(store: CollectionStore, document_id: str, register_it: Callable[[], int]) -> Iterator[None]:
+    """Register a document before its job is queued; where that is refused, leave it as it was."""
+    before = store.document(document_id)
+    registration = register_it()
+    try:
+        yield
+    except FootnoteError:
+        if before is None:
+            store.delete_documents([document_id])
+        elif before.error is not None:
+            store.register_document(
+                document_id,
+                title=before.title,
+                metadata=before.metadata,
+                media_type=before.media_type,
+                filename=before.filename,
+            )
+            store.set_state(document_id, registration, "failed", before.error, before.extraction)
+        raise
 
 
 def chunking_of(collection: Collection, own: Mapping[str, Any] | None) -> dict[str, Any]:
