@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from app.retrieval.plan import DiversityOptions
 from app.retrieval.ranking import Ranking
 from app.retrieval.run import SearchRun
+from app.retrieval.trace import MOST_HITS
 
 
 def diversify(run: SearchRun, ranking: Ranking) -> Ranking:
@@ -31,8 +32,11 @@ def diversify(run: SearchRun, ranking: Ranking) -> Ranking:
             kept = _without_near_duplicates(cosines, options.near_duplicates)
         places = _by_marginal_relevance(ranking.candidates.scores, cosines, kept, options)
     result = ranking.picked(places)
-    dropped = np.setdiff1d(np.arange(len(there)), kept)
-    run.trace.add("diversify", result.candidates, near_duplicates=ranking.candidates.keys[dropped].tolist())
+    if run.trace.wanted and len(places):
+        dropped = ranking.picked(np.setdiff1d(np.arange(len(there)), kept))
+        run.trace.add("near_duplicates", dropped.candidates, limit=options.near_duplicates)
+        decisions = _decisions(ranking.candidates.scores, cosines, kept, places)
+        run.trace.add("diversify", result.candidates, relevance_weight=options.relevance, decisions=decisions)
     return result
 
 
@@ -68,6 +72,21 @@ def _by_marginal_relevance(
         waiting[best] = False
         nearest = likeness[best] if len(order) == 1 else np.maximum(nearest, likeness[best])
     return kept[order]
+
+
+def _decisions(
+    scores: NDArray[np.float32], cosines: NDArray[np.float32], kept: NDArray[np.int64], places: NDArray[np.int64]
+) -> list[dict[str, float]]:
+    """Return each chosen hit's relevance and its nearness to the nearest of those before it, both from 0 to 1.
+
+    A hit was chosen for the greatest `relevance_weight * relevance - (1 - relevance_weight) * nearness`.
+    """
+    chosen = np.searchsorted(kept, places)
+    relevance = _unit(scores[kept])[chosen]
+    likeness = _unit(cosines[np.ix_(kept, kept)])[np.ix_(chosen, chosen)]
+    nearness = np.tril(likeness, -1).max(axis=1, initial=0.0)
+    told = zip(relevance[:MOST_HITS].tolist(), nearness[:MOST_HITS].tolist(), strict=True)
+    return [{"relevance": round(its, 4), "nearness": round(near, 4)} for its, near in told]
 
 
 def _unit(values: NDArray[np.float32]) -> NDArray[np.float64]:

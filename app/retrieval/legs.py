@@ -86,9 +86,15 @@ def _dense_lists(run: SearchRun, vectors: Vectors | None, hits: list[KeywordHits
     if vectors is None:
         return [LegList("dense", NOTHING)]
     return [
-        LegList("dense", _nearest(run, vector), hits[place] if place < len(hits) else None)
+        LegList("dense", _nearest_told(run, vector, place), hits[place] if place < len(hits) else None)
         for place, vector in enumerate(vectors)
     ]
+
+
+def _nearest_told(run: SearchRun, vector: Vector, place: int) -> Candidates:
+    candidates = _nearest(run, vector)
+    run.trace.add("dense", candidates, query=place, fields=list(run.plan.fields))
+    return candidates
 
 
 def _nearest(run: SearchRun, vector: Vector) -> Candidates:

@@ -1,5 +1,6 @@
 """Less of the same: near-duplicates, maximal marginal relevance, neighbours that merge, full documents."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.retrieval.diversity import _by_marginal_relevance, _without_near_duplicates
+from app.retrieval.diversity import _by_marginal_relevance, _decisions, _without_near_duplicates
 from app.retrieval.plan import DiversityOptions
 
 SAME = "parents take 320 working days of parental leave"
@@ -79,3 +80,30 @@ def test_full_relevance_keeps_the_order_and_any_mix_keeps_every_hit(scores: list
 def test_a_hit_near_a_better_one_is_left_out(limit: float, kept: list[int]) -> None:
     vectors = np.array([[1, 0], [1, 0], [0.3, np.sqrt(1 - 0.09)]], np.float32)
     assert _without_near_duplicates(vectors @ vectors.T, limit).tolist() == kept
+
+
+@given(st.integers(2, 12), st.integers(0, 10_000), st.sampled_from([0.3, 0.7]))
+def test_the_decisions_that_a_trace_tells_are_those_that_made_the_order(count: int, seed: int, weight: float) -> None:
+    chosen = np.random.default_rng(seed)
+    vectors = chosen.normal(size=(count, 4)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    scores = np.sort(chosen.random(count).astype(np.float32))[::-1]
+    kept = np.sort(chosen.permutation(count)[: max(2, count - 2)])
+    places = _by_marginal_relevance(scores, vectors @ vectors.T, kept, DiversityOptions(relevance=weight))
+    decisions = _decisions(scores, vectors @ vectors.T, kept, places)
+    worth = [weight * each["relevance"] - (1 - weight) * each["nearness"] for each in decisions]
+    assert len(decisions) == len(kept)
+    assert decisions[0]["nearness"] == 0
+    # What is nearer to more hits is worth less, so no later choice can have been worth more than an earlier one.
+    assert all(later <= earlier + 1e-3 for earlier, later in pairwise(worth))
+
+
+def test_a_trace_names_near_duplicates_and_what_decided_on_the_others(shelf: Any) -> None:
+    for name, text in (("one", SAME), ("two", SAME), ("other", OTHER)):
+        shelf.put(name, text)
+    result = shelf.search("working days of parental leave", explain=True, diversity=DiversityOptions())
+    stages = {stage.stage: stage for stage in result.trace}
+    [left_out] = stages["near_duplicates"].hits
+    given = [hit.document_id for hit in stages["diversify"].hits]
+    assert sorted([left_out.document_id, *given]) == ["one", "other", "two"]
+    assert len(stages["diversify"].facts["decisions"]) == len(given)
