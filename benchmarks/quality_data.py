@@ -50,16 +50,28 @@ class DataSet:
 
 
 def keep_collection(client: httpx.Client, data: DataSet, suffix: str, options: Mapping[str, Any]) -> str:
-    """Return the collection of a data set's texts, all ready; what an earlier run has put is not put again."""
+    """Return the collection of a data set's texts, all ready; what an earlier run has put is indexed anew, not put."""
     name = f"quality-{data.name.replace('_', '-')}{suffix}"
     ids = data.document_ids()
     if client.get(f"/v1/collections/{name}").status_code == httpx.codes.NOT_FOUND:
         client.put(f"/v1/collections/{name}", json=options).raise_for_status()
-    if _ready(client, name) < len(ids):
-        _put(client, name, data, ids)
-        while _ready(client, name) < len(ids):
-            time.sleep(2)
+    if _ready(client, name) == len(ids):
+        _rebuild(client, name)
+        return name
+    _put(client, name, data, ids)
+    while _ready(client, name) < len(ids):
+        time.sleep(2)
     return name
+
+
+def _rebuild(client: httpx.Client, name: str) -> None:
+    """Index with the analysis of today; the texts keep their vectors."""
+    job = client.post(f"/v1/collections/{name}/rebuild").raise_for_status().json()
+    while job["state"] in ("queued", "running"):
+        time.sleep(0.5)
+        job = client.get(f"/v1/jobs/{job['id']}").raise_for_status().json()
+    if job["state"] != "succeeded":
+        raise SystemExit(f"{name}: {job['error']}")
 
 
 def _put(client: httpx.Client, name: str, data: DataSet, ids: Mapping[str, str]) -> None:
