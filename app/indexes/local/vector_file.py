@@ -2,12 +2,13 @@
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
-from zipfile import BadZipFile
+from zipfile import ZIP_STORED, BadZipFile, ZipFile
 
 import numpy as np
+from numpy.lib.format import write_array
 from numpy.lib.npyio import NpzFile
 
 from app.indexes.local.quantised import QuantisedRows
@@ -29,19 +30,11 @@ def save_rows(rows: Rows, file: Path) -> None:
     """Replace the file; the caller sees to it that nobody else does at the same time."""
     part = file.with_suffix(".part")
     with part.open("wb") as stream:
-        np.savez(
-            stream,
-            header=np.array([FORMAT, rows.revision], np.int64),
-            rest_keys=rows.rest.keys,
-            rest_documents=rows.rest.documents,
-            rest_vectors=rows.rest.vectors,
-            blocks=np.array(len(rows.blocks)),
-            **{
-                f"{name}_{number}": array
-                for number, block in enumerate(rows.blocks)
-                for name, array in _block_arrays(block).items()
-            },
-        )
+        # Array by array, where `numpy.savez` would need a copy of all of them at once.
+        with ZipFile(stream, "w", ZIP_STORED) as archive:
+            for name, array in _arrays(rows):
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    write_array(member, np.asanyarray(array), allow_pickle=False)
         stream.flush()
         os.fsync(stream.fileno())
     part.replace(file)
@@ -70,12 +63,21 @@ def _rows(arrays: NpzFile) -> Rows:
     return Rows(_header(arrays)[1], blocks, rest)
 
 
-def _block_arrays(block: QuantisedRows) -> dict[str, Any]:
-    live = np.zeros(0, np.bool_) if block.live is None else block.live
-    sketch = sketch_bytes(block.sketch)
-    reach = np.array(block.reach)
-    values = (block.every_key, block.every_document, block.codes, block.offset, block.scale, sketch, reach, live)
-    return dict(zip(_BLOCK_ARRAYS, values, strict=True))
+def _arrays(rows: Rows) -> Iterator[tuple[str, Any]]:
+    yield "header", np.array([FORMAT, rows.revision], np.int64)
+    yield "rest_keys", rows.rest.keys
+    yield "rest_documents", rows.rest.documents
+    yield "rest_vectors", rows.rest.vectors
+    yield "blocks", np.array(len(rows.blocks))
+    for number, block in enumerate(rows.blocks):
+        yield f"keys_{number}", block.every_key
+        yield f"documents_{number}", block.every_document
+        yield f"codes_{number}", block.codes
+        yield f"offset_{number}", block.offset
+        yield f"scale_{number}", block.scale
+        yield f"sketch_{number}", sketch_bytes(block.sketch)
+        yield f"reach_{number}", np.array(block.reach)
+        yield f"live_{number}", np.zeros(0, np.bool_) if block.live is None else block.live
 
 
 def _block(arrays: NpzFile, number: int) -> QuantisedRows:
