@@ -1,5 +1,6 @@
 """Ask a site's robots.txt whether we may fetch a page of it (RFC 9309)."""
 
+import re
 import threading
 import time
 from collections import OrderedDict
@@ -16,6 +17,10 @@ from app.ingestion.guarded_network import Deadline
 LIFETIME_SECONDS = 3600.0
 MOST_BYTES = 500 * 1024
 MOST_SITES = 256
+
+_AGENT = re.compile(r"\s*user[ -]?agent\s*", re.IGNORECASE)
+_TOKEN = re.compile(r"[^\s/#]+")
+_NOBODY = "-"
 
 
 class Robots:
@@ -43,7 +48,7 @@ class Robots:
         with self._lock:
             expires, rules = self._known.get(site, (0.0, None))
         if rules is None or expires < self._monotonic():
-            rules = Protego.parse(self._text(site, deadline))
+            rules = Protego.parse(_for_product(self._text(site, deadline), self._product))
             with self._lock:
                 self._known[site] = (self._monotonic() + LIFETIME_SECONDS, rules)
                 self._known.move_to_end(site)
@@ -56,7 +61,7 @@ class Robots:
         with self._http.follow(f"{site}/robots.txt", deadline, {}, _allow) as (_, answer):
             if HTTPStatus.BAD_REQUEST <= answer.status < HTTPStatus.INTERNAL_SERVER_ERROR:
                 return ""
-            if answer.status != HTTPStatus.OK:
+            if not HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
                 raise FetchFailed(
                     f"{site}/robots.txt was answered with {answer.status}, so that nothing of the site is fetched",
                     code="robots_unavailable",
@@ -66,9 +71,27 @@ class Robots:
             read = bytearray()
             for piece in answer.body:
                 read += piece
-                if len(read) >= MOST_BYTES:
+                if len(read) > MOST_BYTES:
+                    # Half a line might be another rule.
+                    del read[max(read.rfind(end, 0, MOST_BYTES) for end in (b"\n", b"\r")) + 1 :]
                     break
-        return bytes(read[:MOST_BYTES]).decode("utf-8-sig", "replace")
+        return read.decode("utf-8-sig", "replace")
+
+
+def _for_product(text: str, product: str) -> str:
+    """Return the rules with the product's name where a group names it, with a version or not, and no part of it."""
+    return "\n".join(_agent_line(line, product) for line in text.splitlines())
+
+
+def _agent_line(line: str, product: str) -> str:
+    field, _, value = line.partition(":")
+    if not _AGENT.fullmatch(field):
+        return line
+    named = _TOKEN.match(value.strip())
+    name = named[0] if named else ""
+    if name == "*":
+        return line
+    return f"User-agent: {product if name.rstrip('*').casefold() == product.casefold() else _NOBODY}"
 
 
 def _allow(_url: str) -> None:

@@ -69,6 +69,62 @@ def test_a_site_without_rules_allows_everything(site: Any, status: int) -> None:
     assert allowed(robots_for(site), f"{site.url}/a")
 
 
+@pytest.mark.parametrize("status", [200, 204])
+def test_a_site_with_empty_rules_allows_everything(site: Any, status: int) -> None:
+    site.pages["/robots.txt"] = site.Page(b"", status)
+    assert allowed(robots_for(site), f"{site.url}/a")
+
+
+@pytest.mark.parametrize(
+    ("agents", "is_ours"),
+    [
+        ("Footnote", True),
+        ("FOOTNOTE/2.0 # a version", True),
+        ("footnote*", True),
+        ("other\r\nUser-agent:footnote", True),
+        ("foot", False),
+        ("footnote-images", False),
+        ("note", False),
+        ("", False),
+    ],
+)
+def test_a_group_is_for_the_product_that_it_names_in_full(site: Any, agents: str, is_ours: bool) -> None:
+    text = f"\ufeff  USER-AGENT : {agents}\r\n\r\nDisallow\t: /a # all\r\n"
+    site.pages["/robots.txt"] = site.Page(text.encode())
+    assert allowed(robots_for(site), f"{site.url}/a") is not is_ours
+
+
+@pytest.mark.parametrize(
+    ("rule", "path", "is_allowed"),
+    [
+        ("Disallow: /*.pdf$", "/a.pdf", False),
+        ("Disallow: /*.pdf$", "/a.pdf?x=1", True),
+        ("Disallow: /*?q=", "/x?q=1", False),
+        ("Disallow: /a*z", "/abcz/q", False),
+        ("Disallow: /ツ", "/%E3%83%84", False),
+        ("Disallow: /%e3%83%84", "/%E3%83%84", False),
+        ("Disallow: /%7Ejoe", "/~joe", False),
+        ("Disallow: /a%2Fb", "/a/b", True),
+        ("Disallow: /a%2Ab", "/axb", True),
+        ("Disallow: /a\rAllow: /a", "/a", True),
+        ("Disallow:", "/a", True),
+        ("Disallow: /" + "*a" * 60 + "$", "/" + "a" * 500 + "b", True),
+    ],
+)
+def test_paths_are_matched_as_the_standard_says(site: Any, rule: str, path: str, is_allowed: bool) -> None:
+    site.pages["/robots.txt"] = site.Page(f"User-agent: *\n{rule}\n".encode())
+    assert allowed(robots_for(site), site.url + path) is is_allowed
+
+
+def test_a_rule_that_is_cut_off_does_not_count(site: Any) -> None:
+    head = b"User-agent: *\nDisallow: /no\n"
+    rest = b"\nDisallow: /late"
+    filled = head + b"#" * (MOST_BYTES - len(head) - len(rest) + len(b"late")) + rest
+    site.pages["/robots.txt"] = site.Page(filled)
+    robots = robots_for(site)
+    assert [allowed(robots, site.url + path) for path in ("/no", "/a")] == [False, True]
+
+
 def test_a_site_that_cannot_tell_its_rules_allows_nothing(site: Any) -> None:
     robots = robots_for(site)
     for _ in range(2):

@@ -85,7 +85,7 @@ class _Story:
         self._assembly = assembly
         self._styles = Styles(related(document, RT.STYLES))
         self._numbering = Numbering(related(document, RT.NUMBERING))
-        self._noted: list[tuple[str, str]] = []
+        self._marks: dict[tuple[str, str], int] = {}
         self._after_list = False
 
     def margins(self, body: etree._Element, kind: str) -> None:
@@ -101,7 +101,7 @@ class _Story:
         parts = {kind: related(self._document, kind) for kind in _NOTE_REFERENCES.values()}
         notes = {(kind, text_of(note, "id")): note for kind, part in parts.items() if part for note in part.element}
         # What a note refers to is not followed: it may be the note itself.
-        for mark, noted in enumerate(tuple(self._noted), 1):
+        for noted, mark in tuple(self._marks.items()):
             if noted in notes:
                 self._assembly.add(f"[{mark}] " + "\n".join(self._lines(notes[noted])).strip())
 
@@ -183,8 +183,8 @@ class _Story:
             elif tag in _BREAKS:
                 yield _BREAKS[tag]
             elif tag in _NOTE_REFERENCES:
-                self._noted.append((_NOTE_REFERENCES[tag], text_of(child, "id") or ""))
-                yield f"[{len(self._noted)}]"
+                noted = (_NOTE_REFERENCES[tag], text_of(child, "id") or "")
+                yield f"[{self._marks.setdefault(noted, len(self._marks) + 1)}]"
             elif tag in _DRAWINGS:
                 boxes.extend(_text_boxes(child))
             elif isinstance(tag, str) and tag.startswith(M):

@@ -38,18 +38,20 @@ class Styles:
         """Return what a paragraph says of itself and, where it is silent, what its style says."""
         style_id = text_of(paragraph.find(f"{W}pPr/{W}pStyle"))
         if style_id not in self._resolved:
-            self._resolved[style_id] = self._resolve(style_id)
+            self._resolve(style_id)
         return _over(paragraph, self._resolved[style_id])
 
-    def _resolve(self, style_id: str | None) -> Style:
+    def _resolve(self, style_id: str | None) -> None:
+        """Resolve a style and those that it is based on, each once; of a circle, from where it is entered."""
         chain: dict[str | None, etree._Element] = {}
-        while style_id in self._elements and style_id not in chain:
-            chain[style_id] = self._elements[style_id]
-            style_id = text_of(chain[style_id].find(W + "basedOn"))
-        style = Style()
-        for element in reversed(chain.values()):
-            style = _over(element, style)
-        return style
+        base = style_id
+        while base in self._elements and base not in chain and base not in self._resolved:
+            chain[base] = self._elements[base]
+            base = text_of(chain[base].find(W + "basedOn"))
+        style = self._resolved.get(base, Style())
+        for name, element in reversed(chain.items()):
+            style = self._resolved[name] = _over(element, style)
+        self._resolved.setdefault(style_id, style)
 
 
 def _over(element: etree._Element, inherited: Style) -> Style:

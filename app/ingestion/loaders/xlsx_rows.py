@@ -1,7 +1,7 @@
 """Stream the rows of a worksheet: no more of it is in memory than a row, the shared strings and the merged ranges."""
 
 import re
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -59,9 +59,9 @@ class Worksheet:
                 if len(element):
                     yield Row(last, merges.fill(last, dict(self._cells(element))))
 
-    def _merges(self) -> list[Merge]:
-        """Return the merged ranges, which stand behind the rows that they change."""
-        found: list[Merge] = []
+    def _merges(self) -> Collection[Merge]:
+        """Return the merged ranges, one for each first cell; they stand behind the rows that they change."""
+        found: dict[tuple[bytes, bytes], Merge] = {}
         with self._archive.stream(self._part) as stream:
             before = b""
             while stream and (block := stream.read(_BLOCK_BYTES)):
@@ -70,10 +70,10 @@ class Worksheet:
                 for match in _MERGED.finditer(data):
                     first_column, first_row, last_column, last_row = match.groups()
                     columns = column_of(first_column.decode()) or 0, column_of(last_column.decode()) or 0
-                    found.append(Merge(int(first_row), int(last_row), *columns))
+                    found[first_column, first_row] = Merge(int(first_row), int(last_row), *columns)
                     last = match.end()
                 before = data[max(last, len(data) - _LONGEST_TAG) :]
-        return found
+        return found.values()
 
     def _cells(self, row: etree._Element) -> Iterator[tuple[int, Cell]]:
         place = -1
@@ -122,30 +122,29 @@ class Worksheet:
 class _Merges:
     """Fill merged cells row by row, from the top."""
 
-    def __init__(self, merges: Sequence[Merge]) -> None:
+    def __init__(self, merges: Collection[Merge]) -> None:
         self._waiting = sorted(merges, key=lambda merge: merge.first_row, reverse=True)
-        self._open: list[tuple[Merge, Cell]] = []
+        # By column, since merges of a row do not overlap; files that overlap them would take a step for each.
+        self._open: dict[int, tuple[int, Cell]] = {}
 
     def fill(self, row: int, cells: dict[int, Cell]) -> dict[int, Cell]:
         """Return a row's cells in order, with the value of each merge in all that it covers."""
         if not self._open and not (self._waiting and self._waiting[-1].first_row <= row):
             return cells
-        self._open = [(merge, cell) for merge, cell in self._open if merge.last_row >= row]
-        for merge, cell in self._open:
-            _cover(cells, merge, cell._replace(filled=Filled.ABOVE), merge.first_column)
+        self._open = {column: below for column, below in self._open.items() if below[0] >= row}
+        for column, (_, cell) in self._open.items():
+            cells.setdefault(column, cell)
         while self._waiting and self._waiting[-1].first_row <= row:
             merge = self._waiting.pop()
             begins_with = cells.get(merge.first_column)
             if merge.first_row == row and begins_with is not None:
-                _cover(cells, merge, begins_with._replace(filled=Filled.LEFT), merge.first_column + 1)
+                columns = range(merge.first_column, min(merge.last_column, merge.first_column + _WIDEST_MERGE) + 1)
+                left, above = (begins_with._replace(filled=where) for where in (Filled.LEFT, Filled.ABOVE))
+                for column in columns:
+                    cells.setdefault(column, left)
                 if merge.last_row > row:
-                    self._open.append((merge, begins_with))
+                    self._open |= dict.fromkeys(columns, (merge.last_row, above))
         return dict(sorted(cells.items()))
-
-
-def _cover(cells: dict[int, Cell], merge: Merge, cell: Cell, first_column: int) -> None:
-    for column in range(first_column, min(merge.last_column, merge.first_column + _WIDEST_MERGE) + 1):
-        cells.setdefault(column, cell)
 
 
 def shared_strings(archive: Archive, part: str) -> list[Cell]:

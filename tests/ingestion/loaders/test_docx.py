@@ -8,6 +8,7 @@ import pytest
 
 from app.errors import DamagedDocument, DocumentLimitExceeded, EmptyDocument
 from app.ingestion.loaders.docx_numbering import formatted
+from app.ingestion.loaders.docx_styles import _over
 
 TEXT_BOX = """<w:p><w:r><mc:AlternateContent>
 <mc:Choice Requires="wps"><w:drawing><wps:txbx><w:txbxContent>{0}</w:txbxContent></wps:txbx></w:drawing></mc:Choice>
@@ -69,6 +70,24 @@ def test_insertions_are_in_and_deletions_are_out(load, make_docx) -> None:
     )
 
     assert load(make_docx(body), "a.docx").text == "kept inserted moved"
+
+
+def test_each_style_is_resolved_once_however_long_its_inheritance(load, make_docx, paragraph, monkeypatch) -> None:
+    asked = []
+
+    def over(element, inherited):
+        asked.append(element.tag)
+        return _over(element, inherited)
+
+    monkeypatch.setattr("app.ingestion.loaders.docx_styles._over", over)
+    # The last one is based on the first: a circle.
+    based = [*range(1, 300), 0]
+    styles = "".join(
+        f'<w:style w:styleId="s{n}"><w:basedOn w:val="s{base}"/></w:style>' for n, base in enumerate(based)
+    )
+    body = "".join(paragraph("words", f'<w:pStyle w:val="s{n}"/>') for n in based)
+    assert load(make_docx(body, styles=styles), "a.docx").text.count("words") == 300
+    assert len([tag for tag in asked if tag.endswith("}style")]) == 300
 
 
 def test_headings_are_known_by_style_name_outline_and_inheritance(load, make_docx, paragraph) -> None:
@@ -160,6 +179,13 @@ def test_footnotes_stand_at_the_end_with_their_marks(load, make_docx, paragraph)
     notes += f'<w:footnote w:id="2">{paragraph("its source")}</w:footnote>'
 
     assert load(make_docx(body, footnotes=notes), "a.docx").text == "claim[1]\n\nmore\n\n[1] its source"
+
+
+def test_a_footnote_with_many_references_comes_once(load, make_docx, paragraph) -> None:
+    body = '<w:p><w:r><w:t>claim</w:t></w:r><w:r><w:footnoteReference w:id="2"/></w:r></w:p>' * 2
+    notes = f'<w:footnote w:id="2">{paragraph("its source")}</w:footnote>'
+
+    assert load(make_docx(body, footnotes=notes), "a.docx").text == "claim[1]\n\nclaim[1]\n\n[1] its source"
 
 
 def test_math_is_written_on_a_line(load, make_docx) -> None:
@@ -272,7 +298,7 @@ def test_a_footnote_that_refers_to_itself_comes_once(load, make_docx) -> None:
     reference = '<w:r><w:footnoteReference w:id="2"/></w:r>'
     note = f'<w:footnote w:id="2"><w:p><w:r><w:t>see</w:t></w:r>{reference}</w:p></w:footnote>'
 
-    assert load(make_docx(f"<w:p>{reference}</w:p>", footnotes=note), "a.docx").text == "[1]\n\n[1] see[2]"
+    assert load(make_docx(f"<w:p>{reference}</w:p>", footnotes=note), "a.docx").text == "[1]\n\n[1] see[1]"
 
 
 NESTS = {

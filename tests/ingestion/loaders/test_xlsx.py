@@ -6,6 +6,8 @@ from xml.sax.saxutils import escape
 import pytest
 
 from app.errors import DamagedDocument, DocumentLimitExceeded, EmptyDocument
+from app.ingestion.loaders.sheets import Cell
+from app.ingestion.loaders.xlsx_rows import Merge, _Merges
 from app.ingestion.loaders.xlsx_values import Shown, number, shown_by_code
 
 MAIN = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
@@ -222,6 +224,14 @@ def test_merged_cells_are_filled_down_and_across(lines) -> None:
         "team: red; year: 2026; sum: 2",
         "team: blue; year: none; sum: none",
     ]
+
+
+def test_merges_that_overlap_cost_no_more_than_their_columns() -> None:
+    merges = _Merges([Merge(row, 10_000, 0, 1) for row in range(1, 2001)])
+    for place in range(1, 2001):
+        filled = merges.fill(place, {0: Cell(str(place), is_text=False)})
+        assert filled[1].text == str(max(1, place - 1))
+    assert len(merges._open) == 2
 
 
 def test_a_label_that_is_merged_across_the_table_is_a_line(lines) -> None:
