@@ -3,41 +3,29 @@
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
-from enum import StrEnum
-from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 import uvicorn
 import watchfiles
 from rich.markup import escape
-from rich.table import Column, Table
 
-from app import cli_data
-from app.answering.ask import AskOptions
-from app.answering.ask import ask as run_ask
+from app import cli_data, cli_search
 from app.api.openapi import openapi_document
 from app.bootstrap import Services, build_services
 from app.catalog.admin_key import admin_key
 from app.catalog.collections import Collection
 from app.catalog.principal import Role
-from app.cli_place import Places
-from app.domain import Notice
 from app.ingestion.collections import create_collection
 from app.ingestion.folder import FailedFile, FolderIngest, scan
 from app.ingestion.verify import find_differences
-from app.retrieval.options import plan_search
-from app.retrieval.plan import SearchPlan
-from app.retrieval.present import EmbedderOf, search_present
-from app.retrieval.search import SearchResult
-from app.retrieval.vocabulary import Vocabulary
 from app.settings import Settings, load_settings
 from app.telemetry import configure_logging
 from app.terminal import (
     PASSWORD_VARIABLE,
+    CollectionOption,
     IngestProgress,
     console,
     errors,
@@ -52,17 +40,6 @@ WORKER_SILENCE_SECONDS = 60
 """How long a server process may not answer its parent before it is replaced; on a busy machine importing takes ten."""
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Footnote: documents in, cited answers out.")
-
-
-class SearchMode(StrEnum):
-    """The legs of a search."""
-
-    HYBRID = "hybrid"
-    DENSE = "dense"
-    KEYWORD = "keyword"
-
-
-CollectionOption = Annotated[str, typer.Option("--collection", "-c", help="The collection's name")]
 
 
 @app.command()
@@ -178,69 +155,6 @@ def _hint(failure: FailedFile) -> str | None:
 
 
 @app.command()
-def search(
-    query: str,
-    collection: CollectionOption,
-    top_k: Annotated[int | None, typer.Option("--top-k", "-k", help="Passages to show")] = None,
-    mode: Annotated[SearchMode | None, typer.Option(help="Which legs search")] = None,
-) -> None:
-    """Find the passages that answer a query."""
-    with open_services() as services:
-        wanted = find_collection(services, collection)
-        given = {"top_k": top_k, "mode": None if mode is None else mode.value}
-        plan = _plan(services, wanted, query, **given)
-        with services.opened.get(wanted.id) as opened:
-            result = search_present(opened, _embedder_of(services, wanted), services.models, wanted.name, plan)
-            places = ["\n".join(Places(opened.store).of_passage(passage)) for passage in result.passages]
-        # Folded, since the default cuts what has no spaces to wrap at, which is all Chinese.
-        folded = [Column(name, overflow="fold") for name in ("document", "passage")]
-        table = Table("#", "score", *folded, show_lines=True)
-        for passage, place in zip(result.passages, places, strict=True):
-            table.add_row(str(passage.rank), f"{passage.score:.4f}", escape(place), escape(_shorten(passage.text)))
-        console.print(table, soft_wrap=False)
-        _tell_warnings(result.warnings)
-
-
-@app.command()
-def ask(
-    question: str,
-    collection: CollectionOption,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON")] = False,
-) -> None:
-    """Answer a question with citations."""
-    with open_services() as services:
-        wanted = find_collection(services, collection)
-        embedder_of = _embedder_of(services, wanted)
-        with services.opened.get(wanted.id) as opened:
-
-            def find(query: str) -> SearchResult:
-                return search_present(opened, embedder_of, services.models, wanted.name, _plan(services, wanted, query))
-
-            answer = run_ask(
-                question,
-                search=find,
-                language_model=services.language_model,
-                embedder=embedder_of(opened.index.space),
-                analyzer=opened.analyzer,
-                options=AskOptions(instructions=wanted.settings.get("instructions")),
-            )
-            places = [
-                ", ".join(Places(opened.store).of_citation(citation, answer.sources)) for citation in answer.citations
-            ]
-        if as_json:
-            sys.stdout.write(json.dumps(asdict(answer), ensure_ascii=False, default=str) + "\n")
-            return
-        console.print(escape(answer.text) if answer.answered else f"[yellow]no answer[/]: {answer.reason}")
-        if answer.citations:
-            console.print()
-        for citation, place in zip(answer.citations, places, strict=True):
-            console.print(
-                f"\\[{citation.marker}] {escape(place)}: “{escape(_shorten(citation.quote))}”", highlight=False
-            )
-        _tell_warnings(answer.warnings)
-
-
-@app.command()
 def verify(collection: CollectionOption) -> None:
     """Compare a collection's store, index and originals."""
     with open_services() as services:
@@ -273,33 +187,7 @@ def _find_or_create(services: Services, name: str) -> Collection:
     return create_collection(services.ingestion, name, title=None, description=None, settings={})
 
 
-def _embedder_of(services: Services, collection: Collection) -> EmbedderOf:
-    return partial(services.embedders.of_vectors, model_name=collection.embedding_model)
-
-
-def _plan(services: Services, collection: Collection, query: str, **given: Any) -> SearchPlan:
-    """Return the plan of a search as the collection's defaults have it but for what is given."""
-    said = {name: value for name, value in given.items() if value is not None}
-    return plan_search(
-        query,
-        services.settings,
-        said,
-        collection.settings.get("defaults") or {},
-        max_age=collection.max_age,
-        vocabulary=Vocabulary.of(collection.settings),
-    )
-
-
-def _shorten(text: str, length: int = 300) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= length else flat[: length - 1] + "…"
-
-
-def _tell_warnings(warnings: Sequence[Notice]) -> None:
-    for warning in warnings:
-        errors.print(f"[yellow]{warning.code}[/]: {escape(warning.detail)}")
-
-
+cli_search.register(app)
 cli_data.register(app)
 
 

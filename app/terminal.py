@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Self
+from typing import Annotated, Self
 
 import typer
 from rich.console import Console
@@ -26,6 +26,8 @@ PASSWORD_VARIABLE = "DOCUMENT_PASSWORD"  # noqa: S105 - the name of a variable
 """Not a `FOOTNOTE_` setting: it belongs to the files of one command, and no server should know it."""
 
 _ROWS = 8
+
+CollectionOption = Annotated[str, typer.Option("--collection", "-c", help="The collection's name")]
 
 console = Console(soft_wrap=True)
 errors = Console(stderr=True, soft_wrap=True)
