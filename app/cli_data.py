@@ -49,7 +49,7 @@ def import_(
 def backup(
     file: Annotated[Path, typer.Argument(help="The zip to write, mode 0600; it holds the admin key's file")],
 ) -> None:
-    """Back up the whole data folder, also while the service runs; models and indexes stay out."""
+    """Back up the whole data folder with its query logs, also while the service runs; no models, no indexes."""
     with open_services() as services, _whole_file(file) as target:
         count = backups.back_up(services, target)
     console.print(f"{count} collections are in {escape(str(file))}")

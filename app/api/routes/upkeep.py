@@ -69,8 +69,8 @@ async def rebuild_collection(access: OwnerAccess, wait: PreferredWait, idempoten
 async def compact_collection(access: OwnerAccess, wait: PreferredWait, idempotency: IdempotencyKey) -> Response:
     """Queue the compaction: deleted texts, vectors and files leave the disk, and their room is given back.
 
-    What quotes documents goes too: finished jobs, remembered answers to idempotency keys, deliveries of webhooks. A
-    file that arrived within the last minute is awaited.
+    What quotes documents goes too: finished jobs, remembered answers to idempotency keys, deliveries of webhooks, the
+    query log. A file that arrived within the last minute is awaited.
     """
     return await queued(access, "compact", None, wait, idempotency)
 
