@@ -11,15 +11,19 @@ MOST_MERGED_CHARACTERS = 6000
 """The longest passage that merging makes; a document found chunk by chunk would be one passage otherwise."""
 
 MOST_GROUPED = 100
-"""Further hits of a document that its group names."""
+"""Further hits of a document that its group names, the best."""
 
 
 @dataclass(slots=True)
 class Hit:
-    """One hit: the chunk that ranked best, the place in its text, and what else of the document it stands for."""
+    """One hit: the chunk that ranked best, where in its text it is, and what else of the document it stands for.
+
+    `place` is that of the chunk in the ranking.
+    """
 
     chunk: FoundChunk
     score: float
+    place: int
     start: int
     end: int
     merged: list[FoundChunk] = field(default_factory=list)
@@ -44,35 +48,40 @@ _GAP = 2
 """Characters between two neighbours that touch: the blank line at which they were cut."""
 
 
-def arrange(run: SearchRun, ranking: Ranking, offset: int) -> tuple[list[Hit], int | None]:
-    """Return the `top_k` hits after `offset`, and the offset of the next page, `None` after the last.
+def arrange(run: SearchRun, ranking: Ranking, place: int) -> tuple[list[Hit], int | None]:
+    """Return the `top_k` hits from a place in the ranking on, and the place of the next page, `None` after the last.
 
-    Chunks that are gone by now give their place to the next. Without an option that looks at the documents an offset
-    counts chunks of the ranking, and only as many are read as are wanted.
+    Chunks that are gone by now give their place to the next. Without an option that looks at the documents only as
+    many chunks are read as are wanted.
     """
     if not _looks_at_documents(run.plan):
-        return _first(run, ranking, offset)
-    hits = _of_documents(run, ranking)
-    following = offset + run.plan.top_k
-    return hits[offset:following], following if following < len(hits) else None
+        return _first(run, ranking, place)
+    hits = [hit for hit in _of_documents(run, ranking) if hit.place >= place]
+    wanted = run.plan.top_k
+    return hits[:wanted], hits[wanted].place if wanted < len(hits) else None
 
 
 def _of_documents(run: SearchRun, ranking: Ranking) -> list[Hit]:
     plan = run.plan
     hits: list[Hit] = []
     by_document: dict[str, list[Hit]] = {}
-    scores = dict(zip(ranking.key_list(), ranking.candidates.scores.tolist(), strict=True))
+    places = {key: place for place, key in enumerate(ranking.key_list())}
     left_out = 0
     for chunk in run.read(ranking.key_list()):
         siblings = by_document.setdefault(chunk.document_id, [])
-        if not _joins(plan, chunk, scores[chunk.chunk_key], siblings):
+        hit = _hit(ranking, places[chunk.chunk_key], chunk)
+        if not _joins(plan, hit, siblings):
             if plan.max_per_document is not None and len(siblings) >= plan.max_per_document:
                 left_out += 1
                 continue
-            hits.append(Hit(chunk, scores[chunk.chunk_key], chunk.start, chunk.end))
-            siblings.append(hits[-1])
+            hits.append(hit)
+            siblings.append(hit)
     run.trace.add("arrange", given=len(hits), left_out_of_full_documents=left_out)
     return hits
+
+
+def _hit(ranking: Ranking, place: int, chunk: FoundChunk) -> Hit:
+    return Hit(chunk, float(ranking.candidates.scores[place]), place, chunk.start, chunk.end)
 
 
 def _looks_at_documents(plan: SearchPlan) -> bool:
@@ -80,22 +89,21 @@ def _looks_at_documents(plan: SearchPlan) -> bool:
     return merges or plan.max_per_document is not None or plan.group_by is not None
 
 
-def _first(run: SearchRun, ranking: Ranking, offset: int) -> tuple[list[Hit], int | None]:
-    scores = dict(zip(ranking.key_list(), ranking.candidates.scores.tolist(), strict=True))
-    found: list[FoundChunk] = []
+def _first(run: SearchRun, ranking: Ranking, place: int) -> tuple[list[Hit], int | None]:
+    found: list[Hit] = []
     keys = ranking.key_list()
-    position = offset
+    places = {key: each for each, key in enumerate(keys)}
     wanted = run.plan.top_k
-    while len(found) < wanted and position < len(keys):
-        batch = keys[position : position + wanted - len(found)]
-        position += len(batch)
-        found += run.read(batch)
-    hits = [Hit(chunk, scores[chunk.chunk_key], chunk.start, chunk.end) for chunk in found]
-    return hits, position if position < len(keys) else None
+    while len(found) < wanted and place < len(keys):
+        batch = keys[place : place + wanted - len(found)]
+        place += len(batch)
+        found += [_hit(ranking, places[chunk.chunk_key], chunk) for chunk in run.read(batch)]
+    return found, place if place < len(keys) else None
 
 
-def _joins(plan: SearchPlan, chunk: FoundChunk, score: float, siblings: list[Hit]) -> bool:
-    """Let a hit of the same document that came before take the chunk in, if one does."""
+def _joins(plan: SearchPlan, found: Hit, siblings: list[Hit]) -> bool:
+    """Let a hit of the same document that came before take this one in, if one does."""
+    chunk = found.chunk
     if plan.diversity is not None and plan.diversity.merge:
         for hit in siblings:
             if hit.takes_in(chunk):
@@ -103,6 +111,7 @@ def _joins(plan: SearchPlan, chunk: FoundChunk, score: float, siblings: list[Hit
                 hit.merged.append(chunk)
                 return True
     if plan.group_by == "document" and siblings:
-        siblings[0].grouped.append((chunk, score))
+        if len(siblings[0].grouped) < MOST_GROUPED:
+            siblings[0].grouped.append((chunk, found.score))
         return True
     return False

@@ -9,29 +9,40 @@ import hashlib
 import json
 import struct
 import zlib
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import FieldError, InvalidCursor
 from app.indexes.port import Candidates
-from app.retrieval.plan import SearchPlan
 from app.retrieval.ranking import Ranking
 from app.retrieval.run import SearchRun
 from app.retrieval.scored import LegColumn, Scored
 
+MOST_HITS = 2500
+"""Hits that a search lists over all of its pages: a cursor of so many fits into a request, however many are fused."""
+
 _VERSION = 1
-_MOST_BYTES = 1_000_000
+_MOST_BYTES = 200_000
 _LEGS = ("dense", "keyword")
 _SCORE_TYPES = ("rrf", "weighted", "relative", "dense", "bm25", "rerank")
 
 
-def encode_cursor(plan: SearchPlan, scored: Scored, offset: int) -> str:
-    """Return the cursor of the page that begins after `offset` hits."""
+@dataclass(frozen=True, slots=True)
+class PageStart:
+    """Where a page begins: the place in the ranking of its first hit, and how many hits were given before."""
+
+    place: int = 0
+    given: int = 0
+
+
+def encode_cursor(run: SearchRun, collection_name: str, scored: Scored, start: PageStart) -> str:
+    """Return the cursor of the page that begins there; `scored` holds at most `MOST_HITS`."""
     keys = scored.ranking.candidates.keys
     legs = [leg for leg in _LEGS if leg in scored.legs]
-    head = json.dumps([_VERSION, _digest(plan), scored.ranking.score_type, offset, len(keys), legs]).encode()
+    said = [_VERSION, _digest(run, collection_name), scored.ranking.score_type, start.place, start.given]
+    head = json.dumps([*said, len(keys), legs]).encode()
     columns: list[NDArray[np.generic]] = [keys.astype("<i8"), scored.ranking.candidates.scores.astype("<f4")]
     columns.append(scored.fused.astype("<f4"))
     for leg in legs:
@@ -40,18 +51,18 @@ def encode_cursor(plan: SearchPlan, scored: Scored, offset: int) -> str:
     return base64.urlsafe_b64encode(packed).decode().rstrip("=")
 
 
-def decode_cursor(plan: SearchPlan) -> tuple[Scored, int]:
-    """Return the ranking that the plan's cursor carries, and how many of its hits were given.
+def decode_cursor(run: SearchRun, collection_name: str) -> tuple[Scored, PageStart]:
+    """Return the ranking that the plan's cursor carries, and where in it the page begins.
 
     Raises `InvalidCursor` for one that is none of ours or belongs to another search.
     """
     try:
-        scored, offset, digest = _unpacked(plan.cursor or "")
-    except (ValueError, IndexError, TypeError, KeyError, struct.error, zlib.error, binascii.Error):
+        scored, start, digest = _unpacked(run.plan.cursor or "")
+    except (ValueError, IndexError, TypeError, KeyError, RecursionError, struct.error, zlib.error, binascii.Error):
         raise _invalid("the cursor is none that a search gave") from None
-    if digest != _digest(plan):
+    if digest != _digest(run, collection_name):
         raise _invalid("the cursor belongs to another search; send it with the body of the page before")
-    return scored, offset
+    return scored, start
 
 
 def _invalid(detail: str) -> InvalidCursor:
@@ -73,15 +84,15 @@ def only_visible(run: SearchRun, scored: Scored) -> Scored:
 _NOBODY = -1
 
 
-def _unpacked(cursor: str) -> tuple[Scored, int, str]:
+def _unpacked(cursor: str) -> tuple[Scored, PageStart, str]:
     packed = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
     unzip = zlib.decompressobj()
     data = unzip.decompress(packed, _MOST_BYTES)
     (length,) = struct.unpack_from("<H", data)
-    version, digest, score_type, offset, count, legs = json.loads(data[2 : 2 + length])
+    version, digest, score_type, place, given, count, legs = json.loads(data[2 : 2 + length])
     if version != _VERSION or score_type not in _SCORE_TYPES or not set(legs) <= set(_LEGS):
         raise ValueError("another kind of cursor")
-    if not (isinstance(offset, int) and isinstance(count, int) and min(offset, count) >= 0):
+    if not all(isinstance(each, int) and 0 <= each <= MOST_HITS for each in (place, given, count)):
         raise ValueError("no counts")
     position = 2 + length
     columns: list[NDArray[np.generic]] = []
@@ -89,18 +100,20 @@ def _unpacked(cursor: str) -> tuple[Scored, int, str]:
         columns.append(np.frombuffer(data, kind, count, position))
         position += columns[-1].nbytes
     keys, scores, fused, *rest = columns
-    if not np.isfinite(scores.astype(np.float32)).all():
+    fractions = [each.astype(np.float32) for each in (scores, *rest[::2])]
+    if not all(np.isfinite(each).all() for each in fractions) or np.isinf(fused.astype(np.float32)).any():
         raise ValueError("no scores")
     by_leg = {
         leg: LegColumn(rest[2 * place].astype(np.float32), rest[2 * place + 1].astype(np.uint16))
         for place, leg in enumerate(legs)
     }
     ranking = Ranking(Candidates(keys.astype(np.int64), scores.astype(np.float32)), score_type)
-    return Scored(ranking, fused.astype(np.float32), by_leg), offset, digest
+    return Scored(ranking, fused.astype(np.float32), by_leg), PageStart(place, given), digest
 
 
-def _digest(plan: SearchPlan) -> str:
+def _digest(run: SearchRun, collection_name: str) -> str:
     """Return what tells one search from another; how it came to its ranking and what a page shows may differ."""
-    asked = (plan.query, plan.queries, plan.mode, plan.filter, plan.document_ids)
+    plan = run.plan
+    asked = (collection_name, plan.query, plan.queries, plan.mode, plan.filter, plan.document_ids, run.restriction)
     shape = (plan.diversity, plan.max_per_document, plan.group_by)
     return hashlib.sha256(repr((asked, shape)).encode()).hexdigest()[:16]

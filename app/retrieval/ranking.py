@@ -23,3 +23,8 @@ class Ranking:
         """Return the hits of these places, in the order of the places."""
         found = self.candidates
         return Ranking(Candidates(found.keys[places], found.scores[places]), self.score_type)
+
+    def first(self, limit: int) -> "Ranking":
+        """Return at most so many hits, the best."""
+        found = self.candidates
+        return Ranking(Candidates(found.keys[:limit], found.scores[:limit]), self.score_type)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from app.domain import Notice, Passage
 from app.indexes.opening import OpenCollection
 from app.retrieval.arrange import arrange
-from app.retrieval.cursor import decode_cursor, encode_cursor, only_visible
+from app.retrieval.cursor import MOST_HITS, PageStart, decode_cursor, encode_cursor, only_visible
 from app.retrieval.diversity import diversify
 from app.retrieval.explained import ExplainedStage, explained
 from app.retrieval.facets import Facets, count_facets
@@ -47,10 +47,10 @@ class SearchResult:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """Every hit in its order, and how many of them were given on pages before."""
+    """Every hit in its order, and where in it the page begins."""
 
     scored: Scored
-    offset: int
+    start: PageStart
     queries: SearchQueries
     term_weights: Mapping[str, float]
 
@@ -75,10 +75,10 @@ def search(
         opened, models, asked, scope, timer, Trace(plan.explain), warnings, shared=shared, restriction=restriction
     )
     run.trace.add("scope", documents=None if scope.document_keys is None else len(scope.document_keys))
-    found = _find(run) if plan.cursor is None else _continue(run)
+    found = _find(run) if plan.cursor is None else _continue(run, collection_name)
     with timer.stage("hydrate"):
-        hits, following = arrange(run, found.scored.ranking, found.offset)
-        passages = make_passages(run, collection_name, hits, found.scored, found.offset + 1)
+        hits, following = arrange(run, found.scored.ranking, found.start.place)
+        passages = make_passages(run, collection_name, hits, found.scored, found.start.given + 1)
     facets = count_facets(run, found.scored.ranking)
     return SearchResult(
         passages=passages,
@@ -89,7 +89,7 @@ def search(
         warnings=tuple(run.warnings),
         timings_ms=timer.milliseconds(),
         term_weights=found.term_weights,
-        next_cursor=None if following is None else encode_cursor(run.plan, found.scored, following),
+        next_cursor=None if following is None else _cursor(run, collection_name, found, len(hits), following),
         trace=explained(run) if plan.explain else None,
     )
 
@@ -105,16 +105,21 @@ def _find(run: SearchRun) -> _Found:
         run.trace.add("fuse", fused.candidates, method=fused.score_type, weights=weights)
     ranking = rerank(run, fused, legs, queries.texts[0])
     ranking = above_minimum(run, ranking, legs)
-    ranking = diversify(run, ranking)
+    ranking = diversify(run, ranking.first(MOST_HITS))
     _warn_of_no_terms(run, legs)
-    return _Found(with_scores(ranking, fused, legs), 0, queries, legs.term_weights)
+    return _Found(with_scores(ranking, fused, legs), PageStart(), queries, legs.term_weights)
 
 
-def _continue(run: SearchRun) -> _Found:
+def _continue(run: SearchRun, collection_name: str) -> _Found:
     """Return the ranking that the first page made: nothing is searched again."""
-    scored, offset = decode_cursor(run.plan)
+    scored, start = decode_cursor(run, collection_name)
     queries = SearchQueries((run.plan.query, *run.plan.queries))
-    return _Found(only_visible(run, scored), offset, queries, {})
+    return _Found(only_visible(run, scored), start, queries, {})
+
+
+def _cursor(run: SearchRun, collection_name: str, found: _Found, given: int, following: int) -> str:
+    start = PageStart(following, found.start.given + given)
+    return encode_cursor(run, collection_name, found.scored, start)
 
 
 def _warn_of_missing_fields(run: SearchRun) -> None:
