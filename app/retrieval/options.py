@@ -60,7 +60,7 @@ def plan_search(
     asked = chosen.pop("filter", None)
     read = {name: _READERS[name](value) for name, value in chosen.items() if value is not None and name in _READERS}
     if chosen.get("rerank") is not None:
-        read["rerank"] = _rerank(chosen["rerank"], top_k)
+        read["rerank"] = _rerank(chosen["rerank"], top_k, candidates, is_asked="rerank" in given)
     return build_plan(
         query,
         settings,
@@ -81,8 +81,13 @@ def fusion_method(members: Iterable[str]) -> str:
     return next((method for method, known in FUSION_OPTIONS.items() if given <= known), next(iter(FUSION_OPTIONS)))
 
 
-def _rerank(options: Mapping[str, Any], top_k: int) -> RerankOptions:
-    return RerankOptions(**{"candidates": max(DEFAULT_RERANK_CANDIDATES, top_k), **_said(options)})
+def _rerank(options: Mapping[str, Any], top_k: int, most: int | None, *, is_asked: bool) -> RerankOptions:
+    said = _said(options)
+    if not is_asked or "candidates" not in said:
+        # As above: nobody who did not say a number is told that it is wrong.
+        wanted = max(said.get("candidates", DEFAULT_RERANK_CANDIDATES), top_k)
+        said["candidates"] = wanted if most is None else min(wanted, most)
+    return RerankOptions(**said)
 
 
 def _fusion(options: Mapping[str, Any]) -> Fusion:

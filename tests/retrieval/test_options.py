@@ -23,6 +23,30 @@ def test_default_candidates_never_make_a_request_wrong() -> None:
         plan_search("q", SETTINGS, {"top_k": 80, "candidates": 50}, {})
 
 
+@pytest.mark.parametrize(
+    ("given", "defaults", "candidates"),
+    [
+        ({"rerank": {}, "candidates": 10}, {}, 10),
+        ({"rerank": {}, "top_k": 80}, {}, 80),
+        ({"preset": "ultimate", "top_k": 20}, {}, 20),
+        ({"top_k": 50}, {"rerank": {"candidates": 30}}, 50),
+        ({"candidates": 20}, {"rerank": {"candidates": 30}}, 20),
+        ({"rerank": {"candidates": 7}}, {"candidates": 20}, 7),
+    ],
+)
+def test_candidates_of_the_reranker_that_nobody_gave_never_make_a_request_wrong(
+    given: Any, defaults: Any, candidates: int
+) -> None:
+    plan = plan_search("q", SETTINGS, given, defaults)
+    assert plan.rerank is not None
+    assert plan.rerank.candidates == candidates
+
+
+def test_candidates_of_the_reranker_that_the_request_gives_are_held_to_its_others() -> None:
+    with pytest.raises(InvalidRequest):
+        plan_search("q", SETTINGS, {"rerank": {"candidates": 30}, "candidates": 20}, {})
+
+
 def test_a_keys_filter_is_put_before_the_callers() -> None:
     forced = Condition("year", Operator.EQ, 2026)
     plan = plan_search("q", SETTINGS, {"filter": TEAM}, {}, forced_filter=forced)
