@@ -1,34 +1,32 @@
-"""The queue: enqueue, claim, tell, finish, cancel, retry and list jobs. `claims.py` chooses which comes next."""
+"""The queue: enqueue, claim, tell, finish, cancel and retry jobs. `claims.py` chooses which comes next."""
 
 import secrets
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Update, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, Update, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from app.catalog import claims
 from app.catalog.database import Database
-from app.catalog.job import UNFINISHED, Job, JobState
-from app.catalog.paging import NewestFirst
+from app.catalog.job import Job, JobState
+from app.catalog.job_list import BATCH, JobList, batches, queued_count
 from app.catalog.tables import jobs
 from app.errors import Conflict, NotFound, QueueFull
 from app.stores.column_types import utc_now
 
 QUEUE_FULL_RETRY_SECONDS = 5
 POLL_SECONDS = 0.05
-_BATCH = 500
-_newest_first = NewestFirst(jobs)
 
 
 Announce = Callable[[Connection, Job], None]
 
 
-class Jobs:
+class Jobs(JobList):
     """The jobs of all collections; thread-safe, and atomic between processes.
 
     `wake` is notified when this process queues a job or ends one; what other processes do is seen by asking again.
@@ -46,7 +44,7 @@ class Jobs:
         announce: Announce | None = None,
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
-        self._database = database
+        super().__init__(database)
         self._announce = announce
         self._max_queued = max_queued
         self._lease = timedelta(seconds=lease_seconds)
@@ -101,9 +99,8 @@ class Jobs:
 
     def cancel_for_document(self, collection_id: str, document_ids: Sequence[str]) -> int:
         """Cancel every unfinished job of these documents; return how many there were."""
-        batches = _batches(document_ids)
         of_collection = jobs.c.collection_id == collection_id
-        return self._cancel(*(of_collection & jobs.c.document_id.in_(batch) for batch in batches))
+        return self._cancel(*(of_collection & jobs.c.document_id.in_(batch) for batch in batches(document_ids)))
 
     def retry(self, job_id: str) -> Job:
         """Queue a failed or cancelled job again, as if new; raises `NotFound`, `Conflict` and `QueueFull`."""
@@ -222,31 +219,7 @@ class Jobs:
         self._notify()
         return len(lost)
 
-    # --- look ---
-
-    def get(self, job_id: str) -> Job | None:
-        """Return the job, or `None`."""
-        with self._database.read() as connection:
-            row = connection.execute(select(jobs).where(jobs.c.id == job_id)).mappings().one_or_none()
-        return Job.of(row) if row else None
-
-    def changes(self, job_ids: Collection[str]) -> dict[str, int]:
-        """Return how often each of those of the jobs that exist has changed; a look that costs little."""
-        found: dict[str, int] = {}
-        with self._database.read() as connection:
-            for batch in _batches(job_ids):
-                rows = connection.execute(select(jobs.c.id, jobs.c.changes).where(jobs.c.id.in_(batch)))
-                found.update((job_id, changes) for job_id, changes in rows)
-        return found
-
-    def several(self, job_ids: Collection[str]) -> "list[Job]":
-        """Return those of the jobs that exist, in no order."""
-        with self._database.read() as connection:
-            return [
-                Job.of(row)
-                for batch in _batches(job_ids)
-                for row in connection.execute(select(jobs).where(jobs.c.id.in_(batch))).mappings()
-            ]
+    # --- end ---
 
     def wait(self, job_id: str, timeout: float) -> Job:
         """Return the job as soon as it is finished, or as it is after `timeout` seconds; raises `NotFound`."""
@@ -259,70 +232,15 @@ class Jobs:
             with self._finished:
                 self._finished.wait(min(POLL_SECONDS, remaining))
 
-    def queued_count(self) -> int:
-        """Return how many jobs wait."""
-        with self._database.read() as connection:
-            return _queued_count(connection)
-
-    def counts(self) -> dict[str, int]:
-        """Return how many jobs are in each state."""
-        with self._database.read() as connection:
-            rows = connection.execute(select(jobs.c.state, func.count()).group_by(jobs.c.state)).all()
-        return dict.fromkeys((state.value for state in JobState), 0) | {state: int(count) for state, count in rows}
-
-    def unfinished(self, collection_id: str, document_id: str | None) -> "list[Job]":
-        """Return the jobs of a document that wait or run, oldest first."""
-        query = select(jobs).where(
-            jobs.c.collection_id == collection_id,
-            jobs.c.document_id == (document_id or ""),
-            jobs.c.state.in_(UNFINISHED),
-        )
-        with self._database.read() as connection:
-            return [Job.of(row) for row in connection.execute(query.order_by(jobs.c.sequence)).mappings()]
-
-    def wanted_originals(self, collection_id: str) -> dict[str, set[str]]:
-        """Return the document ids, by `payload["original"]`, of the collection's jobs that are or may be run again."""
-        original = jobs.c.payload["original"].as_string()
-        query = select(original, jobs.c.document_id).where(
-            jobs.c.collection_id == collection_id, jobs.c.state != JobState.SUCCEEDED, original.is_not(None)
-        )
-        wanted: dict[str, set[str]] = {}
-        with self._database.read() as connection:
-            for digest, document_id in connection.execute(query):
-                wanted.setdefault(digest, set()).add(document_id)
-        return wanted
-
-    def list(
-        self,
-        collection_ids: Iterable[str] | None,
-        *,
-        collection_id: str | None = None,
-        state: str | None = None,
-        document_id: str | None = None,
-        limit: int,
-        cursor: str | None = None,
-    ) -> "tuple[list[Job], str | None]":
-        """Return a page of jobs of these collections (`None`: all), newest first, and the next page's cursor."""
-        query = select(jobs)
-        if collection_ids is not None:
-            query = query.where(jobs.c.collection_id.in_(list(collection_ids)))
-        for column, value in (("collection_id", collection_id), ("state", state), ("document_id", document_id)):
-            if value is not None:
-                query = query.where(jobs.c[column] == value)
-        with self._database.read() as connection:
-            rows = connection.execute(_newest_first.page(query, limit, cursor)).mappings().all()
-        page, next_cursor = _newest_first.split(rows, limit)
-        return [Job.of(row) for row in page], next_cursor
-
     def remove_finished(self, before: datetime) -> int:
         """Forget jobs that finished before that time, some at once so that nobody waits long; return how many."""
-        old = select(jobs.c.sequence).where(jobs.c.finished_at < before).limit(_BATCH)
+        old = select(jobs.c.sequence).where(jobs.c.finished_at < before).limit(BATCH)
         removed = 0
         while True:
             with self._database.write() as connection:
                 batch = connection.execute(delete(jobs).where(jobs.c.sequence.in_(old))).rowcount
             removed += batch
-            if batch < _BATCH:
+            if batch < BATCH:
                 return removed
 
     # --- inside ---
@@ -355,7 +273,7 @@ class Jobs:
         return len(ended)
 
     def _refuse_if_full(self, connection: Connection) -> None:
-        if _queued_count(connection) >= self._max_queued:
+        if queued_count(connection) >= self._max_queued:
             raise QueueFull(
                 f"{self._max_queued} jobs wait already, as FOOTNOTE_MAX_QUEUED_JOBS allows",
                 hint="send the request again later",
@@ -367,17 +285,6 @@ class Jobs:
         for condition in (self._finished, self.wake):
             with condition:
                 condition.notify_all()
-
-
-def _batches(ids: Collection[str]) -> "list[list[str]]":
-    every = list(ids)
-    return [every[start : start + _BATCH] for start in range(0, len(every), _BATCH)]
-
-
-def _queued_count(connection: Connection) -> int:
-    return connection.execute(
-        select(func.count()).select_from(jobs).where(jobs.c.state == JobState.QUEUED)
-    ).scalar_one()
 
 
 def _fresh(now: datetime) -> dict[str, Any]:
