@@ -1,8 +1,8 @@
 """Back up the whole data folder while the service runs, and restore it where none runs.
 
 A backup is a bundle of the catalog (with jobs, keys' hashes and query logs), every collection's database and originals,
-and the admin key's file where there is one: whoever reads it is the admin, so the file must have mode 0600. Indexes and converted
-models are made again.
+and the admin key's file where there is one: whoever reads it is the admin, so the file must have mode 0600. Indexes and
+converted models are made again.
 """
 
 import os

@@ -1,7 +1,7 @@
 """What a collection was asked lately and which hits it gave: a ring of entries that hold none of its texts."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -65,6 +65,14 @@ class LoggedQuery:
         hits = tuple(LoggedHit(**hit) for hit in row["hits"])
         return cls(**{**row, "operation": Operation(row["operation"]), "hits": hits})
 
+    def as_row(self) -> dict[str, Any]:
+        """Return the row of the table; `asdict` would copy whatever is inside, which takes longer than to write it."""
+        hits = [
+            {"rank": hit.rank, "chunk_id": hit.chunk_id, "document_id": hit.document_id, "score": hit.score}
+            for hit in self.hits
+        ]
+        return {column.name: getattr(self, column.name) for column in queries.columns} | {"hits": hits}
+
 
 def keeps_queries(settings: Mapping[str, Any], role: Role) -> bool:
     """Return whether a collection's settings have the queries of a key with this role kept."""
@@ -95,7 +103,7 @@ class QueryLog:
         waiting = list(entries)
         with self._database.write() as connection:
             cleared = _clearings(connection, {entry.collection_id for entry in waiting})
-            rows = [asdict(entry) for entry in waiting if _is_wanted(entry, cleared)]
+            rows = [entry.as_row() for entry in waiting if _is_wanted(entry, cleared)]
             if rows:
                 connection.execute(insert(queries), rows)
             for collection_id in cleared:

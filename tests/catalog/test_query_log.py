@@ -1,7 +1,9 @@
 """A collection's log is a ring of its own, and what was cleared does not come back."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -116,6 +118,18 @@ def test_an_erased_past_takes_the_log_along(
     query_log.write([waiting])
     assert ids(query_log, handbook) == []
     assert ids(query_log, recipes) == ["0"]
+
+
+def test_processes_that_write_at_once_keep_one_ring(
+    database: Database, tmp_path: Path, handbook: Collection, clock: Any
+) -> None:
+    other = Database(tmp_path / "catalog.db")
+    logs = [QueryLog(each, most=MOST) for each in (database, other)]
+    entries = [asked(handbook, number, clock() + timedelta(seconds=number)) for number in range(40)]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda number: logs[number % 2].write([entries[number]]), range(40)))
+    assert ids(logs[0], handbook) == ids(logs[1], handbook) == ["39", "38", "37", "36", "35"]
+    other.close()
 
 
 def test_a_collection_that_is_deleted_takes_its_log_along_and_does_not_hold_others_up(
