@@ -41,9 +41,10 @@ def query_vectors(run: SearchRun, embedder: Embedder, queries: SearchQueries) ->
         require_same_space(present, embedder.space)
         if run.shared is None:
             return _embedded(embedder, queries)
-        if embedder.space not in run.shared.vectors:
-            run.shared.vectors[embedder.space] = _embedded(embedder, queries)
-        return run.shared.vectors[embedder.space]
+        wanted = (embedder.space, queries)
+        if wanted not in run.shared.vectors:
+            run.shared.vectors[wanted] = _embedded(embedder, queries)
+        return run.shared.vectors[wanted]
 
 
 def _embedded(embedder: Embedder, queries: SearchQueries) -> Vectors:

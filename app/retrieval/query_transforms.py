@@ -88,9 +88,10 @@ def transform_queries(run: SearchRun) -> SearchQueries:
     """
     if run.shared is None:
         return _transformed(run)
-    if run.shared.queries is None:
-        run.shared.queries = _transformed(run)
-    return run.shared.queries
+    asked = (run.plan.query, run.plan.queries, run.plan.messages, run.plan.transform)
+    if asked not in run.shared.queries:
+        run.shared.queries[asked] = _transformed(run)
+    return run.shared.queries[asked]
 
 
 def _transformed(run: SearchRun) -> SearchQueries:

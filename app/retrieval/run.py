@@ -1,6 +1,6 @@
 """What the steps of one search share: what they work on, and what they have to tell."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -39,10 +39,14 @@ class SearchQueries:
 
 @dataclass(slots=True)
 class SharedWork:
-    """What the searches of one request in several collections do once: what to look for, and its vectors by space."""
+    """What the searches of one request in several collections do once.
 
-    queries: SearchQueries | None = None
-    vectors: dict[EmbeddingSpace, NDArray[np.float32]] = field(default_factory=dict)
+    `queries` holds what to look for by what was asked, which the defaults of a collection may change, and `vectors`
+    those of each in each space.
+    """
+
+    queries: dict[Hashable, SearchQueries] = field(default_factory=dict)
+    vectors: dict[tuple[EmbeddingSpace, SearchQueries], NDArray[np.float32]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -45,6 +45,23 @@ def test_a_query_is_embedded_once_for_all(admin: TestClient, three: list[str]) -
     assert counters.snapshot()["embedding_calls"] == before + 1
 
 
+def test_each_collection_is_asked_what_its_own_defaults_make_of_the_query(
+    admin: TestClient, three: list[str], request: pytest.FixtureRequest
+) -> None:
+    query = '"parental leave" in the office'
+    admin.patch("/v1/collections/east", json={"defaults": {"query_syntax": "simple"}})
+    admin.patch("/v1/collections/west", json={"defaults": {"queries": ["engines need oil"], "top_k": 2}})
+    request.addfinalizer(
+        lambda: [admin.patch(f"/v1/collections/{name}", json={"defaults": {}}) for name in ("east", "west")]
+    )
+    both = search(admin, query=query, collections=["east", "west"], top_k=4, mode="dense")["data"]
+    for name in ("east", "west"):
+        alone = search(admin, query=query, collections=[name], top_k=4, mode="dense")["data"]
+        assert [hit["scores"]["dense"] for hit in both if hit["collection"] == name] == [
+            hit["scores"]["dense"] for hit in alone
+        ]
+
+
 def test_facets_are_added_up(admin: TestClient, three: list[str]) -> None:
     facets = search(admin, collections=three, facets=["kind"])["facets"]
     assert {each["value"]: each["count"] for each in facets["kind"]} == {"leave": 3, "engine": 3}
