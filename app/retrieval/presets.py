@@ -5,7 +5,7 @@ from typing import Any
 
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     # Both legs over the vector that every collection has, as a plain union.
-    "economy": {"mode": "hybrid", "candidates": 50, "fusion": {"method": "rrf", "k": 60, "weights": "auto"}},
+    "economy": {"mode": "hybrid", "candidates": 50},
     # Parents narrow the search, then their children and keywords decide.
     "power": {
         "mode": "hybrid",
@@ -19,7 +19,6 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
         "narrow_to_parents": 50,
         "fields": ["context", "content"],
         "transform": {"hyde": True},
-        "fusion": {"method": "rrf", "k": 60, "weights": "auto"},
         "rerank": {"model": "embedding", "candidates": 10},
         "expand": {"parent": True},
     },

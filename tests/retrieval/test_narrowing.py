@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app.retrieval.options import plan_search
-from app.retrieval.plan import RankFusion, RerankOptions
+from app.retrieval.plan import RerankOptions, TransformOptions
 from app.retrieval.presets import PRESETS
 from app.settings import Settings
 
@@ -40,7 +40,7 @@ def test_a_field_beside_a_preset_wins() -> None:
     plan = plan_search("q", Settings(), {"preset": "ultimate", "rerank": None, "top_k": 3}, {})
     assert plan.rerank is None
     assert plan.narrow_to_parents == 50
-    assert plan.fusion == RankFusion(60, "auto")
+    assert plan.transform == TransformOptions(hyde=True)
 
 
 def test_a_preset_of_the_request_wins_over_the_collections_options() -> None:
