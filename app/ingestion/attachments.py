@@ -11,7 +11,7 @@ from typing import Any
 from app.domain import Document, Metadata
 from app.ingestion.attachment_names import first_free
 from app.ingestion.port import ReceivedAttachment
-from app.ingestion.sources import Originals
+from app.ingestion.sources import Original
 from app.ingestion.submission import JobPayload, Submission
 from app.stores.port import CollectionStore
 
@@ -33,11 +33,11 @@ class Attached:
     id: str
     file: ReceivedAttachment
 
-    def submission(self, originals: Originals, parent: str, payload: JobPayload, inherited: Metadata) -> Submission:
-        """Return the document to submit, its bytes stored; its parent's metadata let filters treat both alike."""
+    def submission(self, original: Original, parent: str, payload: JobPayload, inherited: Metadata) -> Submission:
+        """Return the document to submit; its parent's metadata let filters treat both alike."""
         return Submission(
             self.id,
-            originals.adopt(self.file.path),
+            original,
             media_type=self.file.media_type,
             filename=self.file.name,
             metadata={**inherited, ATTACHMENT_OF: parent},
@@ -56,9 +56,9 @@ def identified(received: Sequence[ReceivedAttachment], parent: str, store: Colle
     return attached
 
 
-def report(attached: Sequence[Attached]) -> dict[str, Any]:
+def report(attached: Mapping[Attached, Original]) -> dict[str, Any]:
     """Return the list that stands in the parent's extraction report."""
-    entries = [{"id": each.id, "name": each.file.name, "bytes": each.file.path.stat().st_size} for each in attached]
+    entries = [{"id": each.id, "name": each.file.name, "bytes": original.size} for each, original in attached.items()]
     return {ATTACHMENTS: entries} if entries else {}
 
 

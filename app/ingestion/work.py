@@ -3,7 +3,8 @@
 The version that is ready answers until the new one is committed, and stays when anything fails.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,7 @@ from app.catalog.claims import attempts_exhausted
 from app.catalog.collections import Collection
 from app.catalog.job import Job
 from app.domain import Chunk, Document, DocumentState, Extraction, Metadata, Notice
-from app.errors import Cancelled, FootnoteError, Reembedded
+from app.errors import Cancelled, DocumentOverQuota, FootnoteError, QuotaExceeded, Reembedded
 from app.indexes.languages import detect_language, is_language, stemmed_language
 from app.indexes.opening import OpenCollection
 from app.inference.port import Embedder
@@ -29,6 +30,7 @@ from app.ingestion.group import join_sentences
 from app.ingestion.ingest import Ingestion
 from app.ingestion.port import JobReport, LoadLimits, Prepared, PrepareRequest
 from app.ingestion.quotas import Quotas
+from app.ingestion.sources import Original
 from app.ingestion.submission import (
     INCOMPLETE,
     JobPayload,
@@ -163,24 +165,30 @@ def _write(
     return _result(task, document, outcome, embedded=embedded.embedded) | contexts | submitted
 
 
-def _admitted(task: _Task, attached: Sequence[Attached]) -> tuple[list[Attached], list[Notice]]:
-    """Return the attachments that the quota of documents has room for, and a warning of each other."""
+def _admitted(task: _Task, attached: Sequence[Attached]) -> tuple[dict[Attached, Original], list[Notice]]:
+    """Store the attachments that the quotas have room for; return them, and a warning of each other."""
     most = Quotas.of(task.collection).documents
-    if most is None:
-        return list(attached), []
-    room = most - sum(task.store.stats().documents.values())
-    admitted: list[Attached] = []
+    room = math.inf if most is None else most - sum(task.store.stats().documents.values())
+    originals = task.ingestion.originals_of(task.opened)
+    admitted: dict[Attached, Original] = {}
     notices: list[Notice] = []
     for each in attached:
         is_new = task.store.document(each.id) is None
         if is_new and room <= 0:
-            name = each.file.name
-            detail = f"the attachment {name!r} is no document: the collection holds {most}, as many as its quota allows"
-            notices.append(Notice("attachment_over_quota", detail, {"name": name}))
+            notices.append(_over_quota(each, f"the collection holds {most}, as many as its quota allows"))
+            continue
+        try:
+            admitted[each] = originals.adopt(each.file.path)
+        except (QuotaExceeded, DocumentOverQuota) as error:
+            notices.append(_over_quota(each, error.detail))
         else:
             room -= is_new
-            admitted.append(each)
     return admitted, notices
+
+
+def _over_quota(attached: Attached, reason: str) -> Notice:
+    name = attached.file.name
+    return Notice("attachment_over_quota", f"the attachment {name!r} is no document: {reason}", {"name": name})
 
 
 def _children(prepared: Prepared) -> list[Chunk]:
@@ -211,17 +219,16 @@ def _title(task: _Task, extraction: Extraction) -> str:
 
 
 def _submit_attachments(
-    task: _Task, before: Document | None, prepared: Prepared, attached: Sequence[Attached]
+    task: _Task, before: Document | None, prepared: Prepared, attached: Mapping[Attached, Original]
 ) -> dict[str, Any]:
     """Submit what came inside the document, and delete what came inside the version before but not inside this one.
 
     Returns what the job's result tells of them: the documents and their jobs.
     """
-    originals = task.ingestion.originals_of(task.opened)
     inherited = attachments.inherited_metadata(task.payload, prepared.extraction.metadata)
     told = []
-    for each in attached:
-        submission = each.submission(originals, task.document_id, task.payload, inherited)
+    for each, original in attached.items():
+        submission = each.submission(original, task.document_id, task.payload, inherited)
         job = task.ingestion.submit(task.collection, submission).job
         told.append({"document_id": each.id, "job_id": job.id if job else None})
     present = {each.id for each in attached}
@@ -305,7 +312,7 @@ def _version(
     registration: int,
     prepared: Prepared,
     embedded: EmbeddedChunks,
-    attached: Sequence[Attached],
+    attached: Mapping[Attached, Original],
     embedder: Embedder,
 ) -> PreparedDocument:
     payload, extraction = task.payload, prepared.extraction

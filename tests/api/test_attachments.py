@@ -253,3 +253,15 @@ def test_a_mail_whose_attachments_are_above_the_quota_is_ready_and_names_them(
     assert [entry["name"] for entry in made.json()["extraction"]["attachments"]] == ["offer.txt"]
     settle(admin)
     assert [each["id"] for each in admin.get(documents).json()["data"]] == ["offer", "offer~offer.txt"]
+
+
+def test_a_mail_is_ready_without_those_attachments_whose_bytes_have_no_room(
+    admin: TestClient, collection: str, documents: str
+) -> None:
+    content = mail(big_txt="forty pears " * 50, small_txt="within a week")
+    admin.patch(f"/v1/collections/{collection}", json={"quotas": {"bytes": len(content) + 100}})
+    made = admin.put(f"{documents}/offer/original", content=content, headers=WAIT)
+    assert (made.status_code, made.json()["state"]) == (201, "ready"), made.text
+    assert [(each["code"], each["name"]) for each in made.json()["warnings"]] == [("attachment_over_quota", "big.txt")]
+    settle(admin)
+    assert [each["id"] for each in admin.get(documents).json()["data"]] == ["offer", "offer~small.txt"]
