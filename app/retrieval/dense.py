@@ -11,7 +11,7 @@ from app.indexes.port import Candidates
 from app.inference.port import Embedder
 from app.retrieval.fusion import ranked
 from app.retrieval.run import SearchQueries, SearchRun
-from app.stores.port import CollectionStore, Scope, VectorField
+from app.stores.port import CollectionStore, Keys, Scope, VectorField
 
 Vector: TypeAlias = NDArray[np.float32]
 """float32, shape (dimensions,), unit length."""
@@ -67,6 +67,34 @@ def find_by_vector(run: SearchRun, vector: Vector, limit: int | None = None) -> 
             scores = scores | {key: max(score, scores.get(key, score)) for key, score in others.items()}
         keys = np.fromiter(scores.keys(), np.int64, len(scores))
         return ranked(keys, np.fromiter(scores.values(), np.float64, len(scores)), limit)
+
+
+def exact_cosines(run: SearchRun, vector: Vector, keys: Keys) -> dict[int, float]:
+    """Return each chunk's exact cosine with a query's vector, the greatest of the plan's fields, without any index.
+
+    A chunk that has no vector in any of them is absent. In the field `parent` it has that of its parent.
+    """
+    best: dict[int, float] = {}
+    for field in run.plan.fields:
+        for key, score in _cosines_in(run.opened.store, vector, keys, field).items():
+            best[key] = max(score, best.get(key, score))
+    return best
+
+
+def exactly_nearest(run: SearchRun, vector: Vector, keys: Keys) -> Candidates:
+    """Return the first of these chunks by their exact cosine."""
+    with run.timer.stage("dense"):
+        best = exact_cosines(run, vector, keys)
+        found = np.fromiter(best.keys(), np.int64, len(best))
+        return ranked(found, np.fromiter(best.values(), np.float64, len(best)), run.plan.candidates)
+
+
+def _cosines_in(store: CollectionStore, vector: Vector, keys: Keys, field: VectorField) -> dict[int, float]:
+    if field != "parent":
+        return store.similarities(vector, keys, field)
+    parents = {key: parent.chunk_key for key, parent in store.parents_of(keys.tolist()).items()}
+    scores = store.similarities(vector, np.array(sorted(set(parents.values())), np.int64), "parent")
+    return {key: scores[parent] for key, parent in parents.items() if parent in scores}
 
 
 def _nearest(opened: OpenCollection, vector: Vector, limit: int, scope: Scope, field: VectorField) -> dict[int, float]:

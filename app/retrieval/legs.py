@@ -9,9 +9,9 @@ from typing import TypeVar
 
 from app.errors import EmbeddingUnavailable, FootnoteError, Unavailable, UpstreamRejected
 from app.indexes.port import Candidates
-from app.retrieval.dense import NOTHING, Vector, Vectors, find_by_vector, query_vectors
+from app.retrieval.dense import NOTHING, Vector, Vectors, exactly_nearest, find_by_vector, query_vectors
 from app.retrieval.keyword import KeywordHits, find_by_terms
-from app.retrieval.narrowing import inside_only, narrow, nearest_inside
+from app.retrieval.narrowing import inside_only, narrow
 from app.retrieval.restricting import nearest_admitted
 from app.retrieval.run import SearchQueries, SearchRun
 
@@ -99,7 +99,7 @@ def _nearest_told(run: SearchRun, vector: Vector, place: int) -> Candidates:
 
 def _nearest(run: SearchRun, vector: Vector) -> Candidates:
     if run.inside is not None:
-        return nearest_inside(run, vector)
+        return exactly_nearest(run, vector, run.inside)
     return nearest_admitted(run, vector) if run.restriction else find_by_vector(run, vector)
 
 

@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from app.indexes.port import Candidates
-from app.retrieval.dense import Vector, Vectors
-from app.retrieval.fusion import ranked
+from app.retrieval.dense import Vectors
 from app.retrieval.run import SearchRun
 
 
@@ -47,16 +46,3 @@ def inside_only(run: SearchRun, candidates: Candidates) -> Candidates:
         return candidates
     kept = np.isin(candidates.keys, run.inside)
     return Candidates(candidates.keys[kept], candidates.scores[kept])
-
-
-def nearest_inside(run: SearchRun, vector: Vector) -> Candidates:
-    """Return the children of the nearest parents by exact cosine, the greatest of the plan's fields."""
-    best: dict[int, float] = {}
-    with run.timer.stage("dense"):
-        for field in run.plan.fields:
-            if field == "parent" or run.inside is None:
-                continue
-            for key, score in run.store.similarities(vector, run.inside, field).items():
-                best[key] = max(score, best.get(key, score))
-        keys = np.fromiter(best.keys(), np.int64, len(best))
-        return ranked(keys, np.fromiter(best.values(), np.float64, len(best)), run.plan.candidates)

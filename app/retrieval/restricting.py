@@ -3,8 +3,7 @@
 import numpy as np
 
 from app.indexes.port import Candidates
-from app.retrieval.dense import Vector, find_by_vector
-from app.retrieval.fusion import ranked
+from app.retrieval.dense import Vector, exactly_nearest, find_by_vector
 from app.retrieval.run import SearchRun
 
 MOST_EXACT = 4096
@@ -20,10 +19,7 @@ def nearest_admitted(run: SearchRun, vector: Vector) -> Candidates:
     index = run.opened.index.keyword
     few = index.holding(run.restriction, MOST_EXACT, run.scope)
     if few is not None:
-        with run.timer.stage("dense"):
-            scores = run.store.similarities(vector, few)
-            keys = np.fromiter(scores.keys(), np.int64, len(scores))
-            return ranked(keys, np.fromiter(scores.values(), np.float64, len(scores)), wanted)
+        return exactly_nearest(run, vector, few)
     limit = wanted
     while True:
         found = find_by_vector(run, vector, limit)

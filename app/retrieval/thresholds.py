@@ -3,10 +3,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from app.retrieval.dense import exact_cosines
 from app.retrieval.legs import Legs
 from app.retrieval.ranking import Ranking
 from app.retrieval.run import SearchRun
-from app.stores.port import VectorField
 
 _NONE = -np.inf
 """The score of a hit that the leg does not know."""
@@ -53,22 +53,11 @@ def _leg_scores(run: SearchRun, ranking: Ranking, legs: Legs, leg: str) -> NDArr
 
 
 def _cosines(run: SearchRun, keys: NDArray[np.int64]) -> dict[int, float]:
-    """Return the exact cosine of each chunk with the nearest of the query's vectors, in the nearest field."""
+    """Return the exact cosine of each chunk with the nearest of the query's vectors."""
     found: dict[int, float] = {}
     if run.query_vectors is None or not len(keys):
         return found
     for vector in run.query_vectors:
-        for field in run.plan.fields:
-            for key, score in _in_field(run, vector, keys, field).items():
-                found[key] = max(score, found.get(key, _NONE))
+        for key, score in exact_cosines(run, vector, keys).items():
+            found[key] = max(score, found.get(key, _NONE))
     return found
-
-
-def _in_field(
-    run: SearchRun, vector: NDArray[np.float32], keys: NDArray[np.int64], field: VectorField
-) -> dict[int, float]:
-    if field != "parent":
-        return run.store.similarities(vector, keys, field)
-    parents = {key: parent.chunk_key for key, parent in run.store.parents_of(keys.tolist()).items()}
-    scores = run.store.similarities(vector, np.array(sorted(set(parents.values())), np.int64), "parent")
-    return {key: scores[parent] for key, parent in parents.items() if parent in scores}

@@ -61,3 +61,13 @@ def test_a_filter_holds_in_every_field(enhanced: Any) -> None:
     for field in ("context", "content", "parent"):
         found = enhanced.search("grow on trees", mode="dense", fields=[field], document_ids=["fruit"], top_k=10)
         assert {passage.document_id for passage in found.passages} == {"fruit"}
+
+
+@pytest.mark.parametrize("field", ["context", "content", "parent"])
+@pytest.mark.parametrize("narrowed", [{"query_syntax": "simple"}, {"narrow_to_parents": 1}], ids=["phrase", "parents"])
+def test_a_search_that_is_narrowed_compares_the_same_fields(enhanced: Any, narrowed: Any, field: Any) -> None:
+    query = 'pears "grow on trees"' if "query_syntax" in narrowed else "pears grow on trees"
+    plain = scores(enhanced.search("pears grow on trees", mode="dense", fields=[field], top_k=10))
+    found = scores(enhanced.search(query, mode="dense", fields=[field], top_k=10, **narrowed))
+    assert set(found) == set(FRUIT[:2])
+    assert found["pears grow on trees"] == pytest.approx(plain["pears grow on trees"], abs=1e-5)
