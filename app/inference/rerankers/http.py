@@ -85,7 +85,7 @@ class HttpReranker:
             raise outcome
         try:
             return json.loads(outcome)
-        except ValueError:
+        except (ValueError, RecursionError):
             pass
         raise UpstreamRejected("The rerank server did not answer with JSON", hint="check FOOTNOTE_RERANK_BASE_URL")
 

@@ -123,7 +123,7 @@ class LanguageModelReranker:
 def _json_object(text: str) -> dict[str, Any]:
     try:
         answer = json.loads(_FENCE.sub("", text.strip()))
-    except ValueError:
+    except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict):
         raise UpstreamRejected("The language model did not answer with the JSON object that it was asked for")

@@ -97,6 +97,7 @@ def scored(*pairs: tuple[Any, Any]) -> dict[str, Any]:
     "answer",
     [
         b"<html>",
+        b"[" * 100_000,
         b"\xff",
         b"",
         {},

@@ -100,6 +100,7 @@ def test_passages_stand_in_the_prompt_as_quoted_data(pool, passage, method):
         "seven",
         "7",
         "[7]",
+        "[" * 100_000,
         "{}",
         '{"score": "7"}',
         '{"score": 11}',
