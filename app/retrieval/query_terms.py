@@ -81,9 +81,10 @@ def read_terms(run: SearchRun, text: str) -> QueryTerms:
     if run.plan.as_you_type:
         _add_completions(index, analyzers, text, draft)
     frequencies = _frequencies(index, draft)
+    written = frozenset(draft.written)
     guessed = _guess(index, analyzers, draft, frequencies) if run.plan.fuzzy else {}
     raised = () if run.plan.query_syntax else _raised(analyzers, text)
-    weights = {term: GUESS_WEIGHT for terms in guessed.values() for term in terms if term in frequencies}
+    weights = dict.fromkeys(frequencies.keys() - written, GUESS_WEIGHT)
     wording = Wording(draft.others(), raised, weights, run.restriction)
     return QueryTerms(frequencies, wording, synonyms, guessed)
 

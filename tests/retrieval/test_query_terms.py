@@ -191,3 +191,9 @@ class TestHighlights:
 def test_a_plan_understands_all_of_it_by_default_but_no_syntax() -> None:
     plan = SearchPlan("a")
     assert (plan.query_syntax, plan.as_you_type, plan.fuzzy, plan.highlight) == (None, False, True, False)
+
+
+def test_a_word_that_is_written_counts_in_full_though_another_is_taken_for_it(animals: Any) -> None:
+    alone = animals.search("fence", mode="keyword").passages
+    beside = animals.search("fence fense", mode="keyword").passages
+    assert [(p.document_id, p.score) for p in beside] == [(p.document_id, p.score) for p in alone]
