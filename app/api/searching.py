@@ -54,7 +54,9 @@ def search_plan(
 
 
 def check_defaults(settings: Settings, defaults: SearchOptions) -> None:
-    """Raise `InvalidRequest` for defaults of a collection that no search could use."""
+    """Raise `InvalidRequest` for defaults of a collection that no search could use, as a cursor, which is of one."""
+    if defaults.cursor is not None:
+        raise _no_cursor("/defaults/cursor", "a cursor belongs to one search and is no default")
     plan_search(
         "any", settings, defaults.model_dump(exclude_unset=True, by_alias=True), {}, options_pointer="/defaults"
     )
@@ -82,8 +84,11 @@ def run_search(access: Access, plan: SearchPlan, shared: SharedWork | None = Non
 def one_page(options: SearchOptions) -> None:
     """Raise `InvalidRequest` for a cursor, which only the search of one collection gives."""
     if options.cursor is not None:
-        detail = "a search of several collections has one page; raise top_k instead"
-        raise InvalidRequest(detail, errors=[FieldError("/cursor", "not_here", detail)])
+        raise _no_cursor("/cursor", "a search of several collections has one page; raise top_k instead")
+
+
+def _no_cursor(pointer: str, detail: str) -> InvalidRequest:
+    return InvalidRequest(detail, errors=[FieldError(pointer, "not_here", detail)])
 
 
 def forced_filter(access: Access) -> Filter | None:

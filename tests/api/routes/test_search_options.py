@@ -127,5 +127,6 @@ def test_a_collections_default_options_count_for_each_search(admin: TestClient) 
     body = {"defaults": {"max_per_document": 1, "diversity": {"lambda": 0.6}, "top_k": 2}}
     made = admin.put("/v1/collections/with-defaults", json=body)
     assert made.json()["defaults"] == body["defaults"]
-    wrong = admin.put("/v1/collections/with-wrong", json={"defaults": {"min_score": 1.0}})
-    assert [error["pointer"] for error in wrong.json()["errors"]] == ["/defaults/min_score"]
+    for default in ({"min_score": 1.0}, {"cursor": "x"}):
+        wrong = admin.put("/v1/collections/with-wrong", json={"defaults": default})
+        assert [error["pointer"] for error in wrong.json()["errors"]] == [f"/defaults/{next(iter(default))}"]
