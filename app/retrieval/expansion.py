@@ -16,7 +16,7 @@ _PAGE = 100
 
 @dataclass(slots=True)
 class _Window:
-    document_id: str
+    chunk: FoundChunk
     start: int
     end: int
     truncated: bool
@@ -24,7 +24,10 @@ class _Window:
 
 
 def expand(run: SearchRun, hits: Sequence[Hit], first_rank: int) -> list[PassageContext | None]:
-    """Return the context of each hit, `None` where none is asked for; `first_rank` is that of the first hit."""
+    """Return the context of each hit; `first_rank` is that of the first hit.
+
+    It is `None` where none is asked for, and where the document has changed since the hit was read.
+    """
     options = run.plan.expand
     if not options.is_wanted:
         return [None] * len(hits)
@@ -34,25 +37,30 @@ def expand(run: SearchRun, hits: Sequence[Hit], first_rank: int) -> list[Passage
             _placed(windows, _window(run, hit, rank), options.max_characters)
             for rank, hit in enumerate(hits, first_rank)
         ]
-        texts = {id(each): run.store.text(each.document_id, each.start, each.end) for each in windows}
-    run.trace.add("expand", windows=[[each.document_id, each.start, each.end] for each in windows])
-    return [
-        PassageContext(
-            each.start,
-            each.end,
-            text=texts[id(each)] if each.rank == rank else None,
-            same_as=None if each.rank == rank else each.rank,
-            truncated=each.truncated,
-        )
-        for rank, each in enumerate(mine, first_rank)
-    ]
+        texts = {each.rank: run.text_around(each.chunk, each.start, each.end) for each in windows}
+    run.trace.add("expand", windows=[[each.chunk.document_id, each.start, each.end] for each in windows])
+    return [_context(each, texts[each.rank], rank) for rank, each in enumerate(mine, first_rank)]
+
+
+def _context(window: _Window, text: str | None, rank: int) -> PassageContext | None:
+    if text is None:
+        return None
+    is_own = window.rank == rank
+    return PassageContext(
+        window.start,
+        window.end,
+        text=text if is_own else None,
+        same_as=None if is_own else window.rank,
+        truncated=window.truncated,
+    )
 
 
 def _placed(windows: list[_Window], wanted: _Window, most: int) -> _Window:
     """Return the window that holds the wanted one: one before that it overlaps and may grow by it, or a new one."""
     for each in windows:
         start, end = min(each.start, wanted.start), max(each.end, wanted.end)
-        overlap = each.document_id == wanted.document_id and each.start <= wanted.end and wanted.start <= each.end
+        is_of_same = each.chunk.document_id == wanted.chunk.document_id
+        overlap = is_of_same and each.start <= wanted.end and wanted.start <= each.end
         if overlap and (end - start <= most or (start, end) == (each.start, each.end)):
             each.start, each.end = start, end
             each.truncated = each.truncated or wanted.truncated
@@ -65,12 +73,12 @@ def _window(run: SearchRun, hit: Hit, rank: int) -> _Window:
     start, end = _wanted(run, hit)
     most = max(run.plan.expand.max_characters, hit.end - hit.start)
     if end - start <= most:
-        return _Window(hit.chunk.document_id, start, end, truncated=False, rank=rank)
+        return _Window(hit.chunk, start, end, truncated=False, rank=rank)
     # As much before the hit as after it, and what one side does not need goes to the other.
     spare = most - (hit.end - hit.start)
     before = min(hit.start - start, max(spare // 2, spare - (end - hit.end)))
     start = hit.start - before
-    return _Window(hit.chunk.document_id, start, min(end, start + most), truncated=True, rank=rank)
+    return _Window(hit.chunk, start, min(end, start + most), truncated=True, rank=rank)
 
 
 def _wanted(run: SearchRun, hit: Hit) -> tuple[int, int]:

@@ -15,9 +15,9 @@ def make_passages(
 ) -> tuple[Passage, ...]:
     """Return the hits as they are answered, ranked from `first_rank`."""
     places = scored.place_of()
+    texts = [_text(run, hit) for hit in hits]
     contexts = expand(run, hits, first_rank)
     marks = highlighter(run)
-    texts = [_text(run, hit) for hit in hits]
     return tuple(
         Passage(
             rank=rank,
@@ -47,7 +47,11 @@ def make_passages(
 
 
 def _text(run: SearchRun, hit: Hit) -> str:
-    return run.store.text(hit.chunk.document_id, hit.start, hit.end) if hit.merged else hit.chunk.text
+    """Return the hit's text; one whose document has changed since it was read is given as it was, without others."""
+    whole = run.text_around(hit.chunk, hit.start, hit.end) if hit.merged else hit.chunk.text
+    if whole is None:
+        hit.start, hit.end, hit.merged = hit.chunk.start, hit.chunk.end, []
+    return hit.chunk.text if whole is None else whole
 
 
 def _group(run: SearchRun, hit: Hit) -> tuple[GroupMember, ...] | None:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from app.domain import Notice
 from app.embedding_space import EmbeddingSpace
+from app.errors import NotFound
 from app.indexes.opening import OpenCollection
 from app.indexes.port import NO_RESTRICTION, Restriction
 from app.inference.port import Embedder, LanguageModel
@@ -85,3 +86,11 @@ class SearchRun:
         if missing:
             self.chunks |= {chunk.chunk_key: chunk for chunk in self.store.found_chunks(missing)}
         return [self.chunks[key] for key in keys if key in self.chunks]
+
+    def text_around(self, chunk: FoundChunk, start: int, end: int) -> str | None:
+        """Return the piece of the chunk's document, which holds the chunk, `None` where that has changed meanwhile."""
+        try:
+            text = self.store.text(chunk.document_id, start, end)
+        except NotFound:
+            return None
+        return text if text[chunk.start - start : chunk.end - start] == chunk.text else None

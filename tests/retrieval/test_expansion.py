@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.retrieval.plan import ExpandOptions
+from app.retrieval.plan import DiversityOptions, ExpandOptions
 
 
 @pytest.fixture
@@ -80,3 +80,28 @@ def test_a_context_keeps_to_its_longest_length_around_the_hit(sections: Any) -> 
 def test_nothing_is_expanded_unless_asked(sections: Any) -> None:
     [passage] = sections.search("pear", mode="keyword").passages
     assert passage.context is None
+
+
+@pytest.mark.parametrize("change", ["deleted", "replaced"])
+@pytest.mark.parametrize(
+    "options", [{"expand": ExpandOptions(neighbours=1)}, {"diversity": DiversityOptions(near_duplicates=None)}]
+)
+def test_a_document_that_changes_during_the_search_is_given_as_it_was_found(
+    sections: Any, monkeypatch: pytest.MonkeyPatch, change: str, options: Any
+) -> None:
+    store, real = sections.opened.store, sections.opened.store.text
+
+    def late(document_id: str, start: int, end: int) -> str:
+        if change == "deleted":
+            store.delete_documents([document_id])
+        else:
+            sections.put(document_id, "quite another text, which is long enough to reach as far as the one before")
+        return str(real(document_id, start, end))
+
+    monkeypatch.setattr(store, "text", late)
+    passages = sections.search("pear plums", mode="keyword", **options).passages
+    assert {passage.text for passage in passages} <= {"one pear", "two plums"}
+    assert passages
+    for passage in passages:
+        assert passage.end - passage.start == len(passage.text)
+        assert (passage.context, passage.merged) == (None, ())
