@@ -11,6 +11,7 @@ from app.indexes.opening import OpenCollection
 from app.indexes.port import KeywordIndex, Phrase, Restriction, Wording
 from app.retrieval.query_syntax import TypedQuery, quoted_phrases
 from app.retrieval.run import SearchRun
+from app.retrieval.seen import seen_frequencies
 from app.retrieval.spelling import completions, misspellings
 from app.retrieval.vocabulary import analyzed_synonyms, folded_stop_words, synonyms_in
 
@@ -77,12 +78,11 @@ def read_terms(run: SearchRun, text: str) -> QueryTerms:
     analyzers, stop_words = _languages(run.opened, text)
     draft = _drafted(analyzers, text, stop_words | folded_stop_words(run.plan.vocabulary))
     synonyms = _add_synonyms(run, analyzers, text, draft)
-    index = run.opened.index.keyword
     if run.plan.as_you_type:
-        _add_completions(index, analyzers, text, draft)
-    frequencies = _frequencies(index, draft)
+        _add_completions(run.opened.index.keyword, analyzers, text, draft)
+    frequencies = _frequencies(run, draft)
     written = frozenset(draft.written)
-    guessed = _guess(index, analyzers, draft, frequencies) if run.plan.fuzzy else {}
+    guessed = _guess(run, analyzers, draft, frequencies) if run.plan.fuzzy else {}
     raised = () if run.plan.query_syntax else _raised(analyzers, text)
     weights = dict.fromkeys(frequencies.keys() - written, GUESS_WEIGHT)
     wording = Wording(draft.others(), raised, weights, run.restriction)
@@ -141,12 +141,12 @@ def _add_completions(index: KeywordIndex, analyzers: Sequence[Analyzer], text: s
     draft.add(analyzers[0].phrase(prefix)[0], prefix, ((term,) for term in dict.fromkeys(found)))
 
 
-def _frequencies(index: KeywordIndex, draft: _Draft) -> dict[str, int]:
+def _frequencies(run: SearchRun, draft: _Draft) -> dict[str, int]:
     """Return how many chunks hold each term or its most frequent alternative; a phrase counts by its rarest term."""
     asked = dict.fromkeys(draft.written)
     for phrases in draft.alternatives.values():
         asked |= dict.fromkeys(term for phrase in phrases for term in phrase)
-    counts = dict(zip(asked, index.document_frequencies(list(asked)), strict=True))
+    counts = dict(zip(asked, seen_frequencies(run, list(asked)), strict=True))
     return {
         term: max(
             counts[term],
@@ -158,7 +158,7 @@ def _frequencies(index: KeywordIndex, draft: _Draft) -> dict[str, int]:
 
 
 def _guess(
-    index: KeywordIndex, analyzers: Sequence[Analyzer], draft: _Draft, frequencies: dict[str, int]
+    run: SearchRun, analyzers: Sequence[Analyzer], draft: _Draft, frequencies: dict[str, int]
 ) -> dict[str, list[str]]:
     """Put terms one edit away in the place of those that no chunk holds; return them by the word that was written."""
     guessed: dict[str, list[str]] = {}
@@ -166,7 +166,7 @@ def _guess(
         word = draft.written[term]
         near = misspellings(fold(word))
         candidates = list(dict.fromkeys(stem for analyzer in analyzers for stem in analyzer.stems(near)))
-        counted = zip(candidates, index.document_frequencies(candidates), strict=True)
+        counted = zip(candidates, seen_frequencies(run, candidates), strict=True)
         ranked = sorted(((count, found) for found, count in counted if count), reverse=True)[:MOST_GUESSES]
         if not ranked:
             continue

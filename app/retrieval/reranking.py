@@ -22,6 +22,7 @@ from app.retrieval.legs import Legs
 from app.retrieval.plan import RerankOptions
 from app.retrieval.ranking import Ranking
 from app.retrieval.run import SearchRun
+from app.retrieval.seen import seen_frequencies
 from app.retrieval.windows import cut_windows
 
 MOST_AT_ONCE = 32
@@ -91,8 +92,8 @@ def _vocabulary(run: SearchRun, legs: Legs, query: str) -> Vocabulary:
     analyzer = run.opened.analyzer
     weights = legs.term_weights
     if not weights:
-        index, terms = run.opened.index.keyword, analyzer.query_terms(query)
-        size, frequencies = index.size(), index.document_frequencies(terms)
+        terms = analyzer.query_terms(query)
+        size, frequencies = run.opened.index.keyword.size(), seen_frequencies(run, terms)
         weights = {
             term: inverse_document_frequency(count, size) for term, count in zip(terms, frequencies, strict=True)
         }
