@@ -1,6 +1,7 @@
 """Score the first hits again, by a model that reads query and passage together; late or failing leaves the order."""
 
 import contextvars
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain import indexed_text
-from app.errors import InvalidRequest, RerankUnavailable, Unavailable, UpstreamRejected
+from app.errors import InvalidRequest, Misconfigured, RerankUnavailable, Unavailable, UpstreamRejected
 from app.indexes.port import Candidates
 from app.inference.port import Reranker
 from app.inference.reranker_registry import Asked
@@ -29,6 +30,8 @@ MOST_AT_ONCE = 32
 """Rerankings in work side by side, those included that nobody waits for any more; one more is not begun."""
 
 Done = TypeVar("Done")
+
+log = logging.getLogger(__name__)
 
 _pool = ThreadPoolExecutor(MOST_AT_ONCE, thread_name_prefix="rerank")
 _free = threading.BoundedSemaphore(MOST_AT_ONCE)
@@ -61,11 +64,20 @@ def rerank(run: SearchRun, ranking: Ranking, legs: Legs, query: str) -> Ranking:
             # A preset does what a collection has parts for, and tells the rest.
             run.warn(error.code, f"the preset {run.plan.preset} did not rerank: {error.detail}", model=options.model)
             return ranking
+        except Misconfigured as error:
+            # What is wrong with an address or a folder is for the operator, not for the caller.
+            log.warning("the reranker cannot be used", extra={"model": options.model, "reason": error.detail})
+            return _left_out(run, ranking, error.code, "the service's reranker is not configured as it must be")
         except (Unavailable, UpstreamRejected) as error:
-            run.degraded.append("rerank")
-            run.warn(error.code, f"the order is that of the search alone: {error.detail}", model=options.model)
-            run.trace.add("rerank", ranking.candidates, model=options.model, failure=error.code)
-            return ranking
+            return _left_out(run, ranking, error.code, error.detail)
+
+
+def _left_out(run: SearchRun, ranking: Ranking, code: str, detail: str) -> Ranking:
+    model = run.plan.rerank.model if run.plan.rerank else None
+    run.degraded.append("rerank")
+    run.warn(code, f"the order is that of the search alone: {detail}", model=model)
+    run.trace.add("rerank", ranking.candidates, model=model, failure=code)
+    return ranking
 
 
 def _reranked(run: SearchRun, ranking: Ranking, legs: Legs, query: str, options: RerankOptions) -> Ranking:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.errors import InvalidRequest, RerankUnavailable, UpstreamRejected
+from app.errors import InvalidRequest, Misconfigured, RerankUnavailable, UpstreamRejected
 from app.inference.reranker_registry import Rerankers
 from app.retrieval import reranking
 from app.retrieval.plan import RerankOptions
@@ -98,7 +98,9 @@ def test_the_reranker_reads_the_text_with_its_context(enhanced):
     assert all(text.startswith("orchard") for text in reranker.texts)
 
 
-@pytest.mark.parametrize("error", [RerankUnavailable("it is down"), UpstreamRejected("nonsense")])
+@pytest.mark.parametrize(
+    "error", [RerankUnavailable("it is down"), UpstreamRejected("nonsense"), Misconfigured("/etc/secret is no folder")]
+)
 def test_a_reranker_that_fails_leaves_the_order_and_says_so(shelves, error):
     def fail(_: str) -> float:
         raise error
@@ -107,7 +109,8 @@ def test_a_reranker_that_fails_leaves_the_order_and_says_so(shelves, error):
     assert len(ids(result)) == 3
     assert result.passages[0].score_type == "bm25"
     assert result.degraded == ("rerank",)
-    assert [(warning.code, "alone" in warning.detail) for warning in result.warnings] == [(error.code, True)]
+    [warning] = result.warnings
+    assert (warning.code, "alone" in warning.detail, "secret" in warning.detail) == (error.code, True, False)
 
 
 def test_a_reranker_that_hangs_is_left_alone_in_time(shelves):
