@@ -189,7 +189,7 @@ class RemoteServer:
     def _json_object(self, content: bytes) -> dict[str, Any]:
         try:
             answer = json.loads(content)
-        except ValueError:
+        except (ValueError, RecursionError):
             answer = None
         if not isinstance(answer, dict):
             raise UpstreamRejected(

@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
-from app.errors import FootnoteError, Unavailable, UpstreamRejected
+from app.errors import FootnoteError, LanguageModelUnavailable, Unavailable, UpstreamRejected
 from app.inference.port import LanguageModel, Message
 from app.retrieval.plan import SearchPlan
 from app.retrieval.planning import clean_query
@@ -150,7 +150,13 @@ def _started(call: Callable[[], Made]) -> "Future[Made]":
 
 def _waited(run: SearchRun, name: str, future: "Future[Made]") -> Made | None:
     try:
-        return future.result()
+        # The model's own limit counts from byte to byte: one that drips would hold the search for ever.
+        return future.result(run.models.transform_seconds)
+    except TimeoutError:
+        future.cancel()
+        seconds = run.models.transform_seconds
+        _tell(run, name, LanguageModelUnavailable(f"The language model took longer than {seconds:g} s"))
+        return None
     except (Unavailable, UpstreamRejected) as failure:
         _tell(run, name, failure)
         return None

@@ -121,7 +121,7 @@ def test_a_server_that_never_answers_is_unavailable(remote, model_server):
         ask(remote(timeout_seconds=0.1), Patience(attempts=1, first_pause=1, longest_pause=1, total=1))
 
 
-@pytest.mark.parametrize("body", [b"<html>not found</html>", b"", b"[1]", b"\xff\xfe"])
+@pytest.mark.parametrize("body", [b"<html>not found</html>", b"", b"[1]", b"\xff\xfe", b"[" * 100_000])
 def test_an_answer_that_is_no_json_object_is_rejected(remote, model_server, body):
     model_server.script = [model_server.Reply(body=body)]
     with pytest.raises(UpstreamRejected, match="JSON object"):

@@ -1,6 +1,7 @@
 """What a language model makes of a query, and what happens without one."""
 
 import json
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -107,6 +108,21 @@ def test_a_model_that_says_nothing_leaves_the_query(shelf_of_three: Any) -> None
         shelf_of_three, "parental leave", ScriptedModel(lambda *_: "\n"), TransformOptions(rewrite=True, multi_query=2)
     )
     assert result.queries_used == ("parental leave",)
+
+
+def test_a_model_that_never_ends_its_answer_leaves_the_query_in_time(shelf_of_three: Any) -> None:
+    ended = threading.Event()
+
+    def answer(system: str, user: str) -> str:
+        ended.wait(10)
+        return "late"
+
+    plan = build_plan("parental leave", shelf_of_three.settings, transform=TransformOptions(rewrite=True))
+    models = Models(shelf_of_three.embedder, ScriptedModel(answer), transform_seconds=0.05)  # type: ignore[arg-type]
+    result = search(shelf_of_three.opened, models, "shelf", plan)
+    ended.set()
+    assert (result.degraded, result.queries_used) == (("transform",), ("parental leave",))
+    assert result.warnings[0].code == "language_model_unavailable"
 
 
 def test_several_queries_share_one_batch(shelf_of_three: Any) -> None:
