@@ -67,7 +67,7 @@ class Settings(BaseSettings):
     language_model_timeout_seconds: float = Field(120, gt=0, description="Time limit of one answer")
 
     transform_timeout_seconds: float = Field(
-        20, gt=0, description="Time limit of one answer of the language model about a query, in a search"
+        20, gt=0, description="Time limit of all that the language model is asked about one search's query"
     )
 
     rerank_base_url: str | None = Field(None, description="Rerank server, for the reranker `http`")

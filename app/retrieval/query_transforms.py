@@ -7,6 +7,7 @@ Labels". Decomposition: Khot et al. 2022. What the caller wrote is material for 
 import contextvars
 import json
 import re
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -59,10 +60,23 @@ _asking = ThreadPoolExecutor(max_workers=16, thread_name_prefix="transform")
 
 @dataclass(frozen=True, slots=True)
 class _Ask:
-    """The language model, and how long one answer of it may take."""
+    """The language model, and until when all that it is asked about one search must be answered."""
 
     model: LanguageModel
-    timeout_seconds: float
+    seconds: float
+    end: float
+    """On the clock of `time.monotonic`."""
+
+    def left(self) -> float:
+        """Return the seconds that are left, above 0; raises `LanguageModelUnavailable` where none are."""
+        left = self.end - time.monotonic()
+        if left <= 0:
+            raise self.late()
+        return left
+
+    def late(self) -> LanguageModelUnavailable:
+        """Return the error of a model that took longer."""
+        return LanguageModelUnavailable(f"The language model took longer than {self.seconds:g} s")
 
     def lines(self, instruction: str, content: str, count: int) -> list[str]:
         """Return up to `count` distinct lines of the answer, without list marks and quotes."""
@@ -73,9 +87,7 @@ class _Ask:
     def text(self, instruction: str, content: str, *, max_tokens: int) -> str:
         """Return the answer; raises what the model raises."""
         messages = [Message("system", instruction), Message("user", content)]
-        answer = self.model.complete(
-            messages, max_tokens=max_tokens, temperature=0.0, timeout_seconds=self.timeout_seconds
-        )
+        answer = self.model.complete(messages, max_tokens=max_tokens, temperature=0.0, timeout_seconds=self.left())
         counters.add("query_transforms")
         return clean_query(answer.text)
 
@@ -105,15 +117,16 @@ def _transformed(run: SearchRun) -> SearchQueries:
             "no language model is configured (FOOTNOTE_LANGUAGE_MODEL), so the query was searched as it is",
         )
         return SearchQueries(given)
+    seconds = run.models.transform_seconds
     with run.timer.stage("transform"):
-        return _asked(run, _Ask(run.models.language_model, run.models.transform_seconds), given)
+        return _asked(run, _Ask(run.models.language_model, seconds, time.monotonic() + seconds), given)
 
 
 def _asked(run: SearchRun, ask: _Ask, given: tuple[str, ...]) -> SearchQueries:
     wanted = run.plan.transform
     query = given[0]
     if wanted.rewrite:
-        query = _waited(run, "rewrite", _started(lambda: _rewritten(ask, run.plan))) or query
+        query = _waited(run, ask, "rewrite", _started(lambda: _rewritten(ask, run.plan))) or query
     # Each looks at the query alone, so none waits for another.
     asked: dict[str, Future[list[str]]] = {}
     if wanted.multi_query:
@@ -122,7 +135,7 @@ def _asked(run: SearchRun, ask: _Ask, given: tuple[str, ...]) -> SearchQueries:
         asked["decompose"] = _started(lambda: ask.lines(*_about(_PARTS, query, MOST_PARTS)))
     if wanted.hyde:
         asked["hyde"] = _started(lambda: [ask.text(_PASSAGE, query[:MOST_QUERY_CHARACTERS], max_tokens=300)])
-    made = {name: _waited(run, name, future) or [] for name, future in asked.items()}
+    made = {name: _waited(run, ask, name, future) or [] for name, future in asked.items()}
     more = [*made.get("multi_query", []), *made.get("decompose", [])]
     texts = tuple(dict.fromkeys((query, *given[1:], *more)))
     hypothetical = tuple(text for text in made.get("hyde", []) if text)
@@ -148,14 +161,13 @@ def _started(call: Callable[[], Made]) -> "Future[Made]":
     return _asking.submit(contextvars.copy_context().run, call)
 
 
-def _waited(run: SearchRun, name: str, future: "Future[Made]") -> Made | None:
+def _waited(run: SearchRun, ask: _Ask, name: str, future: "Future[Made]") -> Made | None:
     try:
         # The model's own limit counts from byte to byte: one that drips would hold the search for ever.
-        return future.result(run.models.transform_seconds)
+        return future.result(ask.left())
     except TimeoutError:
         future.cancel()
-        seconds = run.models.transform_seconds
-        _tell(run, name, LanguageModelUnavailable(f"The language model took longer than {seconds:g} s"))
+        _tell(run, name, ask.late())
         return None
     except (Unavailable, UpstreamRejected) as failure:
         _tell(run, name, failure)

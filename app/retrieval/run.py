@@ -27,7 +27,7 @@ class Models:
     language_model: LanguageModel | None = None
     rerankers: Rerankers | None = None
     transform_seconds: float = 20
-    """Time limit of one answer of the language model about the query."""
+    """Time limit of all that the language model is asked about the query."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,3 +138,24 @@ def test_a_query_of_32000_characters_works(shelf_of_three: Any) -> None:
     result = run(shelf_of_three, query, model, TransformOptions(multi_query=1))
     assert result.passages[0].document_id == "leave"
     assert max(len(user) for _, user in model.asked) < 5000
+
+
+def test_all_transformations_together_have_one_time_limit(shelf_of_three: Any) -> None:
+    release = threading.Event()
+
+    def hang(*_: str) -> str:
+        release.wait(30)
+        return ""
+
+    plan = build_plan(
+        "parental leave", shelf_of_three.settings, transform=TransformOptions(True, 2, hyde=True, decompose=True)
+    )
+    models = Models(shelf_of_three.embedder, ScriptedModel(hang), transform_seconds=0.2)
+    try:
+        result = search(shelf_of_three.opened, models, "shelf", plan)
+    finally:
+        release.set()
+    assert result.degraded == ("transform",)
+    assert result.passages[0].document_id == "leave"
+    # The first used all of the time, so the others were not waited for.
+    assert len(result.warnings) == 4
