@@ -32,6 +32,8 @@ def _no_bug(_context: CheckContext, response: Response, _case: schemathesis.Case
 
 pytestmark = pytest.mark.slow
 
+ANSWER_SECONDS = 90
+"""More than any `Prefer: wait` that an example may hold."""
 CHECKS = [
     _no_bug,
     status_code_conformance,
@@ -79,4 +81,4 @@ def test_every_answer_is_declared(case: schemathesis.Case) -> None:
         case.path_parameters["collection"] = "handbook"
     if "document_id" in case.path_parameters and case.method in ("GET", "PATCH", "POST"):
         case.path_parameters["document_id"] = "leave-2026"
-    case.call_and_validate(headers=KEY, checks=CHECKS)
+    case.call_and_validate(headers=KEY, checks=CHECKS, timeout=ANSWER_SECONDS)

@@ -187,15 +187,28 @@ _PASSAGE: dict[str, Any] = {
     "score": 0.9731,
     "score_type": "relative",
     "found_by": ["dense", "keyword"],
-    "scores": {"dense": {"score": 0.874, "rank": 1}, "keyword": {"score": 11.2, "rank": 1}, "fused": 0.9731},
+    "scores": {
+        "dense": {"score": 0.874, "rank": 1},
+        "keyword": {"score": 11.2, "rank": 1},
+        "fused": 0.9731,
+        "rerank": None,
+    },
+    "context": None,
+    "highlights": [{"start": 10_446, "end": 10_453}],
+    "merged": [],
+    "group": None,
     "metadata": {"team": "hr", "year": 2026},
 }
 
 SEARCH: dict[str, Any] = {
     "data": [_PASSAGE],
     "query": {"original": "parental leave", "used": ["parental leave"], "mode": "hybrid"},
+    "has_more": False,
+    "next_cursor": None,
+    "facets": {"team": [{"value": "hr", "count": 1}]},
     "degraded": [],
     "warnings": [],
+    "trace": None,
     "timings_ms": {"embed": 3.0, "dense": 0.8, "keyword": 0.6, "fuse": 0.1, "hydrate": 0.7, "total": 5.3},
     "request_id": _REQUEST_ID,
 }

@@ -11,7 +11,7 @@ from app.settings import Settings
 @pytest.fixture(scope="module")
 def library(admin: TestClient) -> str:
     """A collection of nine notes of two teams."""
-    admin.put("/v1/collections/library", json={})
+    admin.put("/v1/collections/search-options", json={})
     documents = [
         {
             "id": f"note-{number}",
@@ -21,21 +21,21 @@ def library(admin: TestClient) -> str:
         for number in range(9)
     ]
     answer = admin.post(
-        "/v1/collections/library/documents", json={"documents": documents}, headers={"Prefer": "wait=60"}
+        "/v1/collections/search-options/documents", json={"documents": documents}, headers={"Prefer": "wait=60"}
     )
     assert all(item["status"] == 201 for item in answer.json()["results"]), answer.text
-    return "library"
+    return "search-options"
 
 
 def found(admin: TestClient, body: dict[str, Any]) -> dict[str, Any]:
-    answer = admin.post("/v1/collections/library/search", json={"query": "leave rule of parents", **body})
+    answer = admin.post("/v1/collections/search-options/search", json={"query": "leave rule of parents", **body})
     assert answer.status_code == 200, answer.text
     reply: dict[str, Any] = answer.json()
     return reply
 
 
 def refused(admin: TestClient, body: dict[str, Any]) -> list[tuple[str, str]]:
-    answer = admin.post("/v1/collections/library/search", json={"query": "leave", **body})
+    answer = admin.post("/v1/collections/search-options/search", json={"query": "leave", **body})
     assert answer.status_code == 422, answer.text
     return [(error["pointer"], error["code"]) for error in answer.json()["errors"]]
 
