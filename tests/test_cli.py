@@ -127,7 +127,13 @@ def test_a_watched_folder_stays_in_step_with_its_files(tmp_path: Path) -> None:
     (folder / "one.txt").write_text("the first note")
     command = [str(FOOTNOTE), "ingest", str(folder), "-c", "c", "--sync", "--watch"]
     with subprocess.Popen(
-        command, env=environment(tmp_path / "data"), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        command,
+        env=environment(tmp_path / "data"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        # A suite in the background of a script ignores the signal, and so would its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     ) as watching:
         assert watching.stdout is not None
         try:
