@@ -23,7 +23,6 @@ _logger = logging.getLogger(__name__)
 _NAME = "the collection's database"
 _REMEDY = "restore the collection's folder from a backup, or delete the collection and send its documents again"
 _LARGEST_LOG_BYTES = 64 * 2**20
-_MAPPED_BYTES = 256 * 2**20
 # Both are kept in the file. Two vectors of 384 dimensions leave a quarter of a 4 kB page empty; five fill one of 8 kB.
 _FILE_PRAGMAS = ("page_size = 8192", "journal_mode = WAL")
 _CONNECTION_PRAGMAS = (
@@ -33,9 +32,6 @@ _CONNECTION_PRAGMAS = (
     # Deleted text is overwritten with zeros.
     "secure_delete = ON",
     f"journal_size_limit = {_LARGEST_LOG_BYTES}",
-    # A search compares some hundred vectors that stand anywhere: half the time of reading each page by a call. Of a
-    # larger file only the beginning is mapped, because what was looked at counts as the process's memory.
-    f"mmap_size = {_MAPPED_BYTES}",
 )
 _CHECKPOINT_WAIT_SECONDS = 1.0
 _IDLE_CONNECTIONS = 4
