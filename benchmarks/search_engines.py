@@ -86,7 +86,7 @@ class Footnote:
     """The service's own path from plan to passages, in process."""
 
     name = "Footnote"
-    how = "as it comes: hybrid of 100 candidates a leg, weights by coverage"
+    how = "as it comes: hybrid of 100 candidates a leg, weights by the strength of the best keyword hit"
     modes: tuple[Mode, ...] = ("hybrid", "dense", "keyword")
     threads = True
 

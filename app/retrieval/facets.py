@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from app.filters import Condition, Operator
@@ -29,15 +29,32 @@ def count_facets(run: SearchRun, ranking: Ranking) -> Facets:
         return {field: _counted(run, field, metadata.values()) for field in run.plan.facets}
 
 
+def add_facets(parts: Iterable[Facets]) -> Facets:
+    """Return the counts of several searches of different documents together."""
+    added: dict[str, Counter[str]] = {}
+    for facets in parts:
+        for field, counts in facets.items():
+            added.setdefault(field, Counter()).update({_key(value): count for value, count in counts})
+    return {field: _most(counts) for field, counts in added.items()}
+
+
 def _counted(run: SearchRun, field: str, documents: Any) -> tuple[tuple[Any, int], ...]:
-    # A value's JSON is its key: lists cannot be hashed, and `1` is not `true`.
     counts = Counter(key for metadata in documents for key in set(_values(metadata.get(field))))
     if not counts and not run.plan.is_narrowed:
         run.warnings += run.store.scope(Condition(field, Operator.EXISTS, value=True), None).warnings
+    return _most(counts)
+
+
+def _most(counts: Counter[str]) -> tuple[tuple[Any, int], ...]:
     return tuple((json.loads(key), count) for key, count in counts.most_common(MOST_VALUES))
 
 
 def _values(value: Any) -> Iterator[str]:
     for each in value if isinstance(value, list) else [value]:
         if each is not None:
-            yield json.dumps(each, sort_keys=True, ensure_ascii=False)
+            yield _key(each)
+
+
+def _key(value: Any) -> str:
+    """Return a value's JSON: lists cannot be hashed, and `1` is not `true`."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)

@@ -3,11 +3,10 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from app.domain import Notice, Passage
 from app.errors import FootnoteError, Unavailable, UpstreamRejected
-from app.retrieval.facets import MOST_VALUES, Facets
+from app.retrieval.facets import add_facets
 from app.retrieval.run import SharedWork
 from app.retrieval.search import SearchResult
 
@@ -65,7 +64,7 @@ def _together(results: dict[str, SearchResult], failures: dict[str, FootnoteErro
             stage: math.fsum(result.timings_ms.get(stage, 0.0) for result in results.values())
             for stage in sorted(stages)
         },
-        facets=_added([result.facets for result in results.values()]),
+        facets=add_facets(result.facets for result in results.values()),
     )
 
 
@@ -89,16 +88,3 @@ def _fused(results: dict[str, SearchResult], top_k: int) -> tuple[Passage, ...]:
 
 def _cosine(passage: Passage) -> float:
     return passage.legs["dense"].score if "dense" in passage.legs else -1.0
-
-
-def _added(parts: Sequence[Facets]) -> Facets:
-    added: dict[str, dict[str, tuple[Any, int]]] = {}
-    for facets in parts:
-        for field, counts in facets.items():
-            known = added.setdefault(field, {})
-            for value, count in counts:
-                known[repr(value)] = (value, known.get(repr(value), (value, 0))[1] + count)
-    return {
-        field: tuple(sorted(counts.values(), key=lambda pair: -pair[1])[:MOST_VALUES])
-        for field, counts in added.items()
-    }
