@@ -71,11 +71,12 @@ def test_what_is_added_is_written_by_itself(scripted: ScriptedLog, recorder_of: 
 def test_closing_writes_what_waits_and_ends_the_thread(
     scripted: ScriptedLog, recorder_of: Callable[..., QueryRecorder]
 ) -> None:
-    recorder = recorder_of()
+    recorder, others = recorder_of(), set(threading.enumerate())
     recorder.add(entry("a"))
+    (thread,) = (each for each in set(threading.enumerate()) - others if each.name == "footnote-query-log")
     recorder.close()
     assert scripted.written == ["a"]
-    assert "footnote-query-log" not in {thread.name for thread in threading.enumerate()}
+    assert not thread.is_alive()
     before = lost()
     recorder.add(entry("b"))
     recorder.flush()
