@@ -33,6 +33,7 @@ _CONNECTION_PRAGMAS = (
     "secure_delete = ON",
     f"journal_size_limit = {_LARGEST_LOG_BYTES}",
 )
+_MOMENT = "PRAGMA data_version"
 _CHECKPOINT_WAIT_SECONDS = 1.0
 _IDLE_CONNECTIONS = 4
 # More at once would only share the processors. SQLite keeps a closed connection's file open while another of the
@@ -58,6 +59,8 @@ class Database:
         self._activity = threading.Condition()
         self._active = 0
         self._closed = False
+        self._watching = threading.Lock()
+        self._watcher: Any = None
         self._engine = self._create_engine()
 
     def migrate(self, *, creates: bool = True) -> None:
@@ -136,6 +139,20 @@ class Database:
             if is_held:
                 raise self._busy()
 
+    def moment(self) -> int:
+        """Return a number that every commit changes, by whichever connection or process; nothing else is read."""
+        with self._used(), self._translated(), self._watching:
+            try:
+                if self._watcher is None:
+                    # One that never writes: SQLite tells a connection only of the commits of others.
+                    watcher = self._engine.raw_connection()
+                    watcher.detach()
+                    self._watcher = watcher
+                (version,) = self._watcher.dbapi_connection.execute(_MOMENT).fetchone()
+            except sqlite_driver().Error as error:
+                raise DBAPIError(_MOMENT, (), error) from error
+            return int(version)
+
     def bytes_on_disk(self) -> int:
         """Return the size of the file and its log; raises `NotFound` when they were deleted."""
         try:
@@ -148,6 +165,8 @@ class Database:
         with self._activity:
             self._closed = True
             self._activity.wait_for(lambda: self._active == 0)
+        if self._watcher is not None:
+            self._watcher.close()
         self._engine.dispose()
 
     def _create_engine(self, *, creates: bool = False) -> Engine:

@@ -1,7 +1,7 @@
 """Write and read documents, their versions, and the attributes that filters look up."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import Connection, Row, bindparam, delete, func, insert, select, union_all, update
@@ -28,6 +28,20 @@ _ENDED, _ENDED_OR_OLD = (
     select(documents.c.id).where(documents.c.key.in_(keys)).order_by(documents.c.key)
     for keys in (_ENDED_KEYS, union_all(_ENDED_KEYS, _OLD_KEYS))
 )
+
+
+_NEXT_END = select(func.min(documents.c.expires_at)).where(documents.c.expires_at > bindparam("now"))
+_NEXT_OLD = select(func.min(documents.c.updated_at)).where(
+    documents.c.updated_at > bindparam("unchanged_since"), documents.c.version > 0
+)
+
+
+class Ended(NamedTuple):
+    """The documents whose time is over from one moment on until the next one ends."""
+
+    since: datetime
+    until: datetime
+    document_ids: list[str]
 
 
 class Counts(NamedTuple):
@@ -235,6 +249,17 @@ def expired(
     over = _ENDED if unchanged_since is None else _ENDED_OR_OLD
     times = {"now": now} if unchanged_since is None else {"now": now, "unchanged_since": unchanged_since}
     return list(connection.scalars(over.limit(limit), times))
+
+
+def ended(connection: Connection, now: datetime, max_age: timedelta | None) -> Ended:
+    """Return the ready documents whose time is over; without a commit they are the same until the next one ends."""
+    unchanged_since = None if max_age is None else now - max_age
+    ends = [connection.scalar(_NEXT_END, {"now": now})]
+    if max_age is not None:
+        oldest = connection.scalar(_NEXT_OLD, {"unchanged_since": unchanged_since})
+        ends.append(None if oldest is None else oldest + max_age)
+    until = min((end for end in ends if end is not None), default=datetime.max.replace(tzinfo=UTC))
+    return Ended(now, until, expired(connection, now, unchanged_since))
 
 
 def count_by_state(connection: Connection) -> dict[str, Counts]:

@@ -32,6 +32,7 @@ from app.stores.port import (
 )
 from app.stores.prepared import PreparedDocument
 from app.stores.quotas import require_room_for_chunks
+from app.stores.remembered import Remembered
 from app.stores.replacing import replace_chunks
 from app.stores.snapshot import WITHOUT_WORK
 from app.stores.sqlite_upkeep import SqliteUpkeep
@@ -68,6 +69,7 @@ class SqliteStore:
             write_seconds=settings.write_wait_seconds,
         )
         self._database.migrate(creates=creates)
+        self._remembered = Remembered(self._database)
         self.upkeep = SqliteUpkeep(self._database)
 
     # --- documents ---
@@ -171,9 +173,12 @@ class SqliteStore:
     def without_ended(self, search_filter: Filter | None, max_age: timedelta | None) -> Filter | None:
         """Return the filter, within the documents whose time is not over by now."""
         now = self._clock()
-        with self._database.reading() as connection:
-            ended = documents.expired(connection, now, None if max_age is None else now - max_age)
-        return scopes.without(search_filter, ended)
+        ended = self._remembered.get(
+            ("ended", max_age),
+            lambda connection: documents.ended(connection, now, max_age),
+            lambda known: known.since <= now < known.until,
+        )
+        return scopes.without(search_filter, ended.document_ids)
 
     def list_documents(
         self, scope_filter: Filter | None, *, limit: int, cursor: str | None, states: Sequence[str] = ()
@@ -257,9 +262,12 @@ class SqliteStore:
         wanted = scopes.combined(search_filter, document_ids)
         if wanted is None:
             return scopes.EVERYTHING
+        version = self._remembered.get("scope", lambda connection: changes.counted(connection, "scope"))
+        return self._scopes.get(version, wanted, partial(self._resolved, wanted))
+
+    def _resolved(self, wanted: Filter) -> Scope:
         with self._database.reading(snapshot=True) as connection:
-            version = changes.counted(connection, "scope")
-            return self._scopes.get(version, wanted, partial(scopes.resolve, connection, wanted))
+            return scopes.resolve(connection, wanted)
 
     def similarities(
         self, vector: NDArray[np.float32], chunk_keys: Keys, field: VectorField = "context"
@@ -292,8 +300,7 @@ class SqliteStore:
 
     def revision(self) -> int:
         """Return the last revision of the change log."""
-        with self._database.reading() as connection:
-            return changes.revision(connection)
+        return self._remembered.get("revision", changes.revision)
 
     def oldest_revision(self) -> int:
         """Return the revision before the oldest line that the log still has."""
@@ -334,8 +341,7 @@ class SqliteStore:
 
     def embedding_space(self) -> EmbeddingSpace | None:
         """Return the space of the stored vectors, or `None` before the first."""
-        with self._database.reading() as connection:
-            return stored_space(connection)
+        return self._remembered.get("space", stored_space)
 
     def set_embedding_space(self, space: EmbeddingSpace) -> None:
         """Fix the collection's space."""
