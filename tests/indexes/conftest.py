@@ -13,6 +13,7 @@ from app.domain import Chunk
 from app.indexes.analysis import Analyzer
 from app.indexes.opening import OpenCollection
 from app.indexes.pool import OpenCollections
+from app.indexes.port import CollectionIndex
 from app.indexes.registry import create_index
 from app.settings import Settings
 from app.stores.port import CollectionStore
@@ -63,14 +64,16 @@ def put_document(store: CollectionStore, document_id: str, texts: Sequence[str])
     )
 
 
-def make_pool(data: Path, limit: int = 8) -> OpenCollections:
+def make_pool(
+    data: Path, limit: int = 8, open_index: Callable[[Path, str], CollectionIndex] = create_index
+) -> OpenCollections:
     """Return a pool of real stores and indexes below `data`."""
     analyzer = Analyzer()
     return OpenCollections(
         data / "collections",
         create_store=partial(create_store, settings=Settings(data=data)),
         open_store=partial(open_store, settings=Settings(data=data)),
-        open_index=partial(create_index, signature=analyzer.signature),
+        open_index=lambda folder: open_index(folder, analyzer.signature),
         analyzer=analyzer,
         limit=limit,
     )
@@ -96,8 +99,10 @@ def open_pool(tmp_path: Path) -> Iterator[Callable[..., OpenCollections]]:
     """Return what opens pools on one data folder, as several processes would."""
     pools: list[OpenCollections] = []
 
-    def open_another(limit: int = 8) -> OpenCollections:
-        pools.append(make_pool(tmp_path, limit))
+    def open_another(
+        limit: int = 8, open_index: Callable[[Path, str], CollectionIndex] = create_index
+    ) -> OpenCollections:
+        pools.append(make_pool(tmp_path, limit, open_index))
         return pools[-1]
 
     yield open_another

@@ -6,14 +6,11 @@ from pathlib import Path
 import pytest
 
 from app.errors import NameTaken, NotFound, StoreDamaged
-from app.indexes.analysis import Analyzer
 from app.indexes.opening import OpenCollection
 from app.indexes.pool import OpenCollections
 from app.indexes.port import CollectionIndex
 from app.indexes.registry import create_index
-from app.settings import Settings
 from app.stores.port import CollectionStore, Scope
-from app.stores.registry import create_store, open_store
 
 EVERYTHING = Scope(None, None)
 Put = Callable[[CollectionStore, str, Sequence[str]], None]
@@ -157,24 +154,15 @@ def test_none_in_use_is_closed(open_pool: OpenPool, put: Put) -> None:
             assert again is first
 
 
-def test_threads_that_open_a_collection_at_once_open_it_once(
-    tmp_path: Path, analyzer: Analyzer, open_pool: OpenPool
-) -> None:
+def test_threads_that_open_a_collection_at_once_open_it_once(open_pool: OpenPool) -> None:
     open_pool().create("c")
     opens: list[Path] = []
 
-    def open_index(folder: Path) -> CollectionIndex:
+    def open_index(folder: Path, signature: str) -> CollectionIndex:
         opens.append(folder)
-        return create_index(folder, analyzer.signature)
+        return create_index(folder, signature)
 
-    pool = OpenCollections(
-        tmp_path / "collections",
-        create_store=lambda folder: create_store(folder, Settings(data=tmp_path)),
-        open_store=lambda folder: open_store(folder, Settings(data=tmp_path)),
-        open_index=open_index,
-        analyzer=analyzer,
-        limit=4,
-    )
+    pool = open_pool(open_index=open_index)
     barrier = threading.Barrier(6)
     found: list[OpenCollection] = []
 
@@ -188,33 +176,24 @@ def test_threads_that_open_a_collection_at_once_open_it_once(
         thread.start()
     for thread in threads:
         thread.join()
-    pool.close()
     assert len(opens) == 1
     assert len(set(map(id, found))) == 1
 
 
-def test_an_opening_that_fails_can_be_tried_again(tmp_path: Path, analyzer: Analyzer, open_pool: OpenPool) -> None:
+def test_an_opening_that_fails_can_be_tried_again(open_pool: OpenPool) -> None:
     open_pool().create("c")
     failures = [OSError("no")]
 
-    def open_index(folder: Path) -> CollectionIndex:
+    def open_index(folder: Path, signature: str) -> CollectionIndex:
         if failures:
             raise failures.pop()
-        return create_index(folder, analyzer.signature)
+        return create_index(folder, signature)
 
-    pool = OpenCollections(
-        tmp_path / "collections",
-        create_store=lambda folder: create_store(folder, Settings(data=tmp_path)),
-        open_store=lambda folder: open_store(folder, Settings(data=tmp_path)),
-        open_index=open_index,
-        analyzer=analyzer,
-        limit=4,
-    )
+    pool = open_pool(open_index=open_index)
     with pytest.raises(OSError, match="no"), pool.get("c"):
         pass
     with pool.get("c") as opened:
         assert opened.verify() == []
-    pool.close()
 
 
 def test_a_collection_stays_open_for_who_comes_next_until_it_is_idle(collections: OpenCollections, put: Put) -> None:
