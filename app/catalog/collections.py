@@ -13,9 +13,8 @@ from sqlalchemy import Connection, Select, delete, exists, insert, select, updat
 from sqlalchemy.exc import IntegrityError
 
 from app.catalog.database import Database
-from app.catalog.job import Job
 from app.catalog.paging import NewestFirst
-from app.catalog.past import erase_past
+from app.catalog.past import Present, Retried, erase_past
 from app.catalog.tables import api_keys, collections, key_collections
 from app.domain import Contextualizer
 from app.errors import FieldError, InvalidRequest, NameTaken, NotFound
@@ -198,16 +197,14 @@ class Collections:
             take_away()
         return found
 
-    def erase_past(
-        self, collection: Collection, keeps: Callable[[Job], bool], is_there: Callable[[str], bool] = lambda _: True
-    ) -> int:
+    def erase_past(self, collection: Collection, retried: Retried, present: Present = frozenset) -> int:
         """Forget for good what finished jobs, remembered answers, deliveries and logged queries quote of documents.
 
-        A failed job that `keeps` stays, and so does a delivery still to be made about a document that `is_there`.
+        A job that can be `retried` stays, and so does a delivery still to be made about a document that is `present`.
         Returns how many jobs went; raises `StoreBusy`.
         """
         with self._database.write() as connection:
-            erased = erase_past(connection, collection.id, keeps, is_there, now=self._clock())
+            erased = erase_past(connection, collection.id, retried, present, now=self._clock())
         self._database.compact()
         return erased
 

@@ -1,9 +1,12 @@
 """The verb `compact`: leave nothing on the disk of what was deleted or replaced, and give the room back."""
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from app.catalog.job import Job, JobState
+from app.domain import Document
 from app.errors import Cancelled
+from app.filters import Condition, Operator
 from app.indexes.opening import OpenCollection
 from app.ingestion.ingest import Ingestion
 from app.ingestion.port import JobReport
@@ -26,8 +29,8 @@ def run_compact(ingestion: Ingestion, opened: OpenCollection, job: Job, report: 
     report.stage("catalog")
     erased = ingestion.collections.erase_past(
         collection,
-        lambda job: _can_be_retried(opened, job),
-        lambda document_id: opened.store.document(document_id) is not None,
+        lambda jobs: _retried(opened, jobs),
+        lambda document_ids: _documents(opened, document_ids).keys(),
     )
     report.stage("originals")
     opened.store.forget_versions(collection.keep_versions)
@@ -69,10 +72,24 @@ def drop_leftovers(ingestion: Ingestion, opened: OpenCollection) -> None:
             opened.store.drop_staged(job_id)
 
 
-def _can_be_retried(opened: OpenCollection, job: Job) -> bool:
-    """Return whether a job that failed is the last word on a document that is there."""
-    document = opened.store.document(job.document_id) if job.document_id else None
-    return document is not None and (document.version == 0 or document.updated_at <= job.created_at)
+def _retried(opened: OpenCollection, jobs: Sequence[Job]) -> set[str]:
+    """Return the ids of those failed jobs that are the last word on a document that is there."""
+    documents = _documents(opened, {job.document_id for job in jobs if job.document_id})
+    return {job.id for job in jobs if job.document_id in documents and _is_newer(job, documents[job.document_id])}
+
+
+def _is_newer(job: Job, document: Document) -> bool:
+    return document.version == 0 or document.updated_at <= job.created_at
+
+
+def _documents(opened: OpenCollection, document_ids: Iterable[str]) -> dict[str, Document]:
+    """Return those of the documents that are there, by id."""
+    wanted = tuple(document_ids)
+    if not wanted:
+        return {}
+    named = Condition("$document_id", Operator.IN, wanted)
+    page = opened.store.list_documents(named, limit=len(wanted), cursor=None)
+    return {document.id: document for document in page.data}
 
 
 def _await_young_originals(ingestion: Ingestion, opened: OpenCollection, job: Job) -> None:

@@ -1,10 +1,12 @@
 """What the catalog quotes of documents is erased, but for what can still be retried."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from app.catalog.collections import Collection, Collections
 from app.catalog.database import Database
 from app.catalog.idempotency import Idempotency
+from app.catalog.job import Job
 from app.catalog.jobs import Jobs
 
 
@@ -35,7 +37,14 @@ def test_finished_jobs_and_answers_go_for_good_and_what_can_be_retried_stays(tmp
     kept = end(jobs, ours, "kept", "failed")
     other = end(jobs, theirs, "other", "succeeded")
     waiting = jobs.enqueue("ingest", collection_id=ours.id, collection="ours", document_id="new", payload={})
-    assert collections.erase_past(ours, lambda job: job.document_id == "kept") == 2
+    asked: list[list[str | None]] = []
+
+    def retried(failed: Sequence[Job]) -> set[str]:
+        asked.append([job.document_id for job in failed])
+        return {kept}
+
+    assert collections.erase_past(ours, retried) == 2
+    assert asked == [["gone", "kept"]]
     assert {job.id for job in jobs.list(None, limit=10)[0]} == {kept, other, waiting.id}
     assert memory.begin("scope", "key", "print", collection_id=ours.id) is None
     database.close()
