@@ -41,7 +41,8 @@ def highlighter(run: SearchRun) -> Highlighter | None:
     """Return what finds the words of the search's queries, with all that counted as them; `None` where unasked."""
     if not run.plan.highlight:
         return None
-    forms = frozenset[str]().union(*(read_terms(run, text).forms for text in (run.plan.query, *run.plan.queries)))
+    asked = [run.terms.get(text) or read_terms(run, text) for text in (run.plan.query, *run.plan.queries)]
+    forms = frozenset[str]().union(*(each.forms for each in asked))
     analyzers = run.opened.analyzers()
     # Beside the pair that it is part of, a character of a script without spaces is no word.
     parts = {

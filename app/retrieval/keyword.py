@@ -27,7 +27,7 @@ def find_by_terms(run: SearchRun, query: str) -> KeywordHits:
     """Return the scope's best chunks that hold a term of the query, and how much of it the best one holds."""
     opened = run.opened
     with run.timer.stage("keyword"):
-        asked = read_terms(run, query)
+        asked = run.terms[query] = read_terms(run, query)
         index = opened.index.keyword
         size = index.size()
         weights = {term: inverse_document_frequency(found, size) for term, found in asked.frequencies.items()}

@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,9 @@ from app.retrieval.plan import SearchPlan
 from app.retrieval.trace import Trace
 from app.stores.port import CollectionStore, FoundChunk, Keys, Scope
 from app.telemetry import StageTimer
+
+if TYPE_CHECKING:
+    from app.retrieval.query_terms import QueryTerms
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,8 @@ class SearchRun:
     restriction: Restriction = NO_RESTRICTION
     """What every hit must hold and must not, in any leg."""
     chunks: dict[int, FoundChunk] = field(default_factory=dict)
+    terms: "dict[str, QueryTerms]" = field(default_factory=dict)
+    """What the keyword leg looked up for each text."""
     inside: Keys | None = None
     """The chunks that a narrowed search may see, sorted; `None` for all of the scope."""
     query_vectors: NDArray[np.float32] | None = None
