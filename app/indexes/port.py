@@ -60,16 +60,18 @@ NO_RESTRICTION = Restriction()
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """What a query says beyond its terms.
+    """What a query says beyond its terms, and where it looks.
 
     A chunk that holds one of a term's `alternatives` counts as if it held the term; whichever scores best counts, once.
-    Chunks that hold a phrase of `raised` stand higher. A term scores by its `weights`, 1 where it has none.
+    Chunks that hold a phrase of `raised` stand higher. A term scores by its `weights`, 1 where it has none. Only the
+    chunks `inside` are looked at, keys in their order, or all.
     """
 
     alternatives: Mapping[str, tuple[Phrase, ...]] = field(default_factory=dict)
     raised: tuple[Phrase, ...] = ()
     weights: Mapping[str, float] = field(default_factory=dict)
     restriction: Restriction = NO_RESTRICTION
+    inside: Keys | None = field(default=None, compare=False)
 
 
 PLAIN = Wording()
@@ -148,7 +150,7 @@ class KeywordIndex(Follower, Protocol):
     def search(self, terms: Sequence[str], limit: int, scope: Scope, wording: Wording = PLAIN) -> Candidates:
         """Return up to `limit` chunks of the scope that hold at least one term, or an alternative of one.
 
-        Scope and restriction apply before ranking; a chunk without any of the terms is never returned.
+        Scope, restriction and `inside` apply before ranking; a chunk without any of the terms is never returned.
         """
         ...
 

@@ -4,14 +4,14 @@ import contextvars
 import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 from app.errors import EmbeddingUnavailable, FootnoteError, Unavailable, UpstreamRejected
 from app.indexes.port import Candidates
 from app.retrieval.dense import NOTHING, Vector, Vectors, exactly_nearest, find_by_vector, query_vectors
 from app.retrieval.keyword import KeywordHits, find_by_terms
-from app.retrieval.narrowing import inside_only, narrow
+from app.retrieval.narrowing import narrow
 from app.retrieval.restricting import nearest_admitted
 from app.retrieval.run import SearchQueries, SearchRun
 
@@ -50,13 +50,12 @@ def fetch_legs(run: SearchRun, queries: SearchQueries) -> Legs:
         return query_vectors(run, run.models.embedder, queries)
 
     def look_up() -> list[KeywordHits]:
-        found = [find_by_terms(run, text) for text in queries.texts]
-        return [replace(each, candidates=inside_only(run, each.candidates)) for each in found]
+        return [find_by_terms(run, text) for text in queries.texts]
 
     vectors: Vectors | FootnoteError | None = None
     keyword: list[KeywordHits] | FootnoteError = []
-    if run.plan.narrow_to_parents is not None and "dense" in run.plan.legs:
-        vectors = _attempt(embed)
+    if run.plan.narrow_to_parents is not None:
+        vectors = _attempt(embed) if "dense" in run.plan.legs else None
         narrow(run, None if isinstance(vectors, FootnoteError) else vectors)
         keyword = _attempt(look_up) if "keyword" in run.plan.legs else []
     elif len(run.plan.legs) > 1:

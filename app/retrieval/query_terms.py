@@ -85,7 +85,7 @@ def read_terms(run: SearchRun, text: str) -> QueryTerms:
     guessed = _guess(run, analyzers, draft, frequencies) if run.plan.fuzzy else {}
     raised = () if run.plan.query_syntax else _raised(analyzers, text)
     weights = dict.fromkeys(frequencies.keys() - written, GUESS_WEIGHT)
-    wording = Wording(draft.others(), raised, weights, run.restriction)
+    wording = Wording(draft.others(), raised, weights, run.restriction, run.inside)
     return QueryTerms(frequencies, wording, synonyms, guessed)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
 from app.embedding_space import EmbeddingSpace
-from app.indexes.port import CollectionIndex, DenseIndex, Follower, IndexEntry, KeywordIndex
+from app.indexes.port import CollectionIndex, DenseIndex, Follower, IndexEntry, KeywordIndex, Wording
 from app.indexes.registry import INDEXES, create_index
 from app.stores.port import Scope
 
@@ -371,3 +371,26 @@ class TestKeyword:
         found = keyword.search(query, limit, scope_of(*chosen))
         np.testing.assert_allclose(found.scores, everything.scores[inside][:limit], rtol=1e-5)
         assert set(found.keys.tolist()) <= chosen
+
+    @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(
+        query=st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=4, unique=True),
+        chosen=st.sets(st.integers(1, 60)),
+        documents=st.none() | st.sets(st.integers(1, 60)),
+        limit=st.integers(1, 70),
+    )
+    def test_a_search_inside_some_chunks_is_a_filtered_list_of_all_hits(
+        self, keyword: KeywordIndex, query: list[str], chosen: set[int], documents: set[int] | None, limit: int
+    ) -> None:
+        if not keyword.size():
+            random = np.random.default_rng(2)
+            texts = [" ".join(random.choice(list("abcdefgh"), size=random.integers(1, 9))) for _ in range(60)]
+            write(keyword, entries(texts), revision=1)
+        everything = keyword.search(query, 60, EVERYTHING)
+        allowed = chosen if documents is None else chosen & documents
+        inside = np.isin(everything.keys, sorted(allowed))
+        scope = EVERYTHING if documents is None else scope_of(*documents)
+        wording = Wording(inside=np.array(sorted(chosen), np.int64))
+        found = keyword.search(query, limit, scope, wording)
+        np.testing.assert_allclose(found.scores, everything.scores[inside][:limit], rtol=1e-5)
+        assert set(found.keys.tolist()) <= allowed

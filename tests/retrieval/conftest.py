@@ -1,9 +1,10 @@
 """A collection of real parts to search: SQLite, tantivy, faiss and the hashed embedder, in a temporary folder."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -115,27 +116,41 @@ def shelf(tmp_path: Path) -> Iterator[Shelf]:
 
 
 @pytest.fixture
-def enhanced(shelf: Shelf) -> Shelf:
-    """The shelf with a document of two parents with two children each, their context the word `orchard`."""
+def nested(shelf: Shelf) -> Callable[..., None]:
+    """Put a document whose chunks, with the context `orchard`, stand in parents of so many of them each."""
     store, embedder = shelf.opened.store, HashedEmbedder()
-    real = store.replace_document
 
-    def nest(prepared: PreparedDocument) -> Any:
-        children = [replace(child, context="orchard", parent=4 + child.ordinal // 2) for child in prepared.chunks]
-        parents = [
-            Chunk(4 + i, one.start, two.end, prepared.text[one.start : two.end], 8, kind="parent")
-            for i, (one, two) in enumerate((children[:2], children[2:]))
-        ]
-        return real(
-            replace(
-                prepared,
-                chunks=[*children, *parents],
-                vectors=embedder.embed_passages([child.indexed_text for child in children]),
-                content_vectors=embedder.embed_passages([child.text for child in children]),
+    def put(document_id: str, texts: Sequence[str], sizes: Sequence[int], **metadata: Any) -> None:
+        real = store.replace_document
+
+        def nest(prepared: PreparedDocument) -> Any:
+            ends = list(accumulate(sizes))
+            inside = [[*range(end - size, end)] for size, end in zip(sizes, ends, strict=True)]
+            of_child = {child: len(texts) + place for place, children in enumerate(inside) for child in children}
+            children = [replace(each, context="orchard", parent=of_child[each.ordinal]) for each in prepared.chunks]
+            spans = [(children[first].start, children[last].end) for first, *_, last in inside]
+            parents = [
+                Chunk(len(texts) + place, start, end, prepared.text[start:end], 8, kind="parent")
+                for place, (start, end) in enumerate(spans)
+            ]
+            return real(
+                replace(
+                    prepared,
+                    chunks=[*children, *parents],
+                    vectors=embedder.embed_passages([child.indexed_text for child in children]),
+                    content_vectors=embedder.embed_passages([child.text for child in children]),
+                )
             )
-        )
 
-    store.replace_document = nest  # type: ignore[method-assign]
-    shelf.put("fruit", *FRUIT)
-    store.replace_document = real  # type: ignore[method-assign]
+        store.replace_document = nest  # type: ignore[method-assign]
+        shelf.put(document_id, *texts, **metadata)
+        store.replace_document = real  # type: ignore[method-assign]
+
+    return put
+
+
+@pytest.fixture
+def enhanced(shelf: Shelf, nested: Callable[..., None]) -> Shelf:
+    """The shelf with a document of two parents with two children each, their context the word `orchard`."""
+    nested("fruit", FRUIT, (2, 2))
     return shelf

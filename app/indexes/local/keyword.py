@@ -6,7 +6,7 @@ count it, and each of its dead predecessors, among the chunks.
 """
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -161,11 +161,15 @@ class TantivyKeywordIndex:
         query = self._queries.ranking(terms, wording, partial(view.searcher.doc_freq, "text"))
         if query is None or scope.is_empty or limit < 1:
             return Candidates(np.zeros(0, np.int64), np.zeros(0, np.float32))
-        admitted = scope.document_keys
-        # A clause costs about 2 us a document, and each hit to choose from 0.3 us: take whichever is less.
-        if admitted is not None and 4 * len(admitted) ** 2 <= limit * view.size:
-            query = both(query, self._queries.any_of("document", admitted.tolist()))
-            admitted = None
+        admitted: dict[str, Keys] = {}
+        for field, keys in (("document", scope.document_keys), ("chunk", wording.inside)):
+            if keys is None:
+                continue
+            # A clause costs about 2 us a key, and each hit to choose from 0.3 us: take whichever is less.
+            if 4 * len(keys) ** 2 <= limit * view.size:
+                query = both(query, self._queries.any_of(field, keys.tolist()))
+            else:
+                admitted[field] = keys
         return _best(view.searcher, query, limit, admitted)
 
     def holding(self, restriction: Restriction, limit: int, scope: Scope) -> Keys | None:
@@ -269,17 +273,18 @@ class TantivyKeywordIndex:
         return writer
 
 
-def _best(searcher: Searcher, query: Query, limit: int, admitted: Keys | None) -> Candidates:
-    """Return the best hits whose document is admitted, fetching more until none can be missing."""
-    fetch = limit + _SPARE_HITS if admitted is None else 4 * limit + _SPARE_HITS
+def _best(searcher: Searcher, query: Query, limit: int, admitted: Mapping[str, Keys]) -> Candidates:
+    """Return the best hits whose number in each field is admitted, fetching more until none can be missing."""
+    fetch = 4 * limit + _SPARE_HITS if admitted else limit + _SPARE_HITS
     while True:
         hits = searcher.search(query, fetch, count=False).hits
         addresses = [address for _, address in hits]
         scores = np.fromiter((score for score, _ in hits), np.float32, len(hits))
         keys = _column(searcher, "chunk", addresses)
         worst = scores[-1] if len(hits) == fetch else -np.inf
-        if admitted is not None:
-            inside = np.isin(_column(searcher, "document", addresses), admitted)
+        if admitted:
+            columns = [np.isin(_column(searcher, field, addresses), numbers) for field, numbers in admitted.items()]
+            inside = np.logical_and.reduce(columns)
             scores, keys = scores[inside], keys[inside]
         # Hits that tie with the last one wanted must all be there, for the smaller keys to win.
         is_whole = len(keys) >= limit and (scores[limit - 1] > worst or fetch >= _LONGEST_TIE)
