@@ -20,7 +20,7 @@ INGEST_WAIT_SECONDS = 60.0
 """How long a writer waits for another process that is writing the same index."""
 
 MOST_LANGUAGES = 4
-"""Languages in which one query is read; each adds the stems of its words."""
+"""Languages in which one query is read, those of the most documents; each adds the stems of its words."""
 
 SEARCH_WAIT_SECONDS = 2.0
 """How long a search waits for what was written before it to be found; then it searches what there is."""
@@ -49,7 +49,10 @@ class OpenCollection:
         self._following: threading.Thread | None = None
 
     def languages(self) -> tuple[str, ...]:
-        """Return the languages of its documents beside the defaults of their scripts, read when something changed."""
+        """Return the languages of its documents beside the defaults of their scripts, the most frequent first.
+
+        They are read when something has changed.
+        """
         # What a search finds by them is in the index, and to ask that for its revision costs a fiftieth.
         revision = self.index.keyword.revision()
         if self._languages[0] != revision:
@@ -57,7 +60,10 @@ class OpenCollection:
         return self._languages[1]
 
     def analyzers(self) -> tuple[Analyzer, ...]:
-        """Return the analyzers by which its documents were read, the default one first, at most `MOST_LANGUAGES`."""
+        """Return the analyzers by which its documents were read, the default one first, at most `MOST_LANGUAGES`.
+
+        A language of fewer documents counts only in a query whose own words tell it.
+        """
         others = [self.analyzer.of(language) for language in self.languages()[: MOST_LANGUAGES - 1]]
         return tuple(dict.fromkeys([self.analyzer, *others]))
 

@@ -330,7 +330,10 @@ class CollectionStore(Protocol):
         ...
 
     def languages(self) -> tuple[str, ...]:
-        """Return the languages by which documents are stemmed, beside the default of their script, sorted."""
+        """Return the languages by which documents are stemmed, beside the default of their script.
+
+        Those of the most documents come first, as far as some thousands of each are counted, then those first by name.
+        """
         ...
 
     def vector_fields(self) -> frozenset[VectorField]:

@@ -313,7 +313,7 @@ class SqliteStore:
             return changes.changes_after(connection, after, limit)
 
     def languages(self) -> tuple[str, ...]:
-        """Return the languages of its documents, sorted."""
+        """Return the languages of its documents, those of the most documents first."""
         with self._database.reading() as connection:
             return documents.languages(connection)
 

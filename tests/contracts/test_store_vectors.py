@@ -1,4 +1,4 @@
-"""What every store promises of vectors, of parents and fields, and of contexts that a model wrote."""
+"""What every store promises of vectors, of parents, fields and languages, and of contexts that a model wrote."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -265,3 +265,12 @@ def test_the_first_space_is_fixed_and_another_is_refused(store: CollectionStore)
     for other in (replace(space, model="bge"), replace(space, dimensions=3), replace(space, fingerprint=(0.8, -0.6))):
         with pytest.raises(EmbeddingModelMismatch):
             store.set_embedding_space(other)
+
+
+def test_languages_are_told_by_how_many_documents_have_them(store: CollectionStore) -> None:
+    assert store.languages() == ()
+    for number, language in enumerate(["de", "fr", "es", "fr", None, "es", "fr", None, None, None]):
+        store.replace_document(prepare(store, f"d{number}", ["one "], language=language))
+    assert store.languages() == ("fr", "es", "de")
+    store.delete_documents(["d1", "d3"])
+    assert store.languages() == ("es", "de", "fr")

@@ -150,6 +150,13 @@ class TestLanguages:
     def test_words_are_stemmed_by_the_language_of_each_document(self, mixed: Any, query: str, document: str) -> None:
         assert mixed.find(query, mode="keyword")[0] == document
 
+    def test_a_query_is_read_in_the_languages_of_the_most_documents(self, shelf: Any) -> None:
+        for place, language in enumerate(("da", "de", "es", "fr", "sv", "sv")):
+            shelf.put(f"{language}-{place}", "Hästarna springer", language=language)
+        shelf.opened.catch_up()
+        assert shelf.opened.languages() == ("sv", "da", "de", "es", "fr")
+        assert set(shelf.find("hästen", mode="keyword", fuzzy=False)) == {"sv-4", "sv-5"}
+
     def test_phrases_and_exclusions_are_read_in_each_language(self, mixed: Any) -> None:
         assert mixed.find('"den Haus" Katzen', mode="keyword", query_syntax="simple") == ["de"]
         assert "de" not in mixed.find("Katzen sleep -Haus", mode="keyword", query_syntax="simple")
