@@ -3,6 +3,8 @@
 import base64
 import binascii
 
+# Private, but what the router itself matches: whatever this module takes a path for must be what the route serves.
+from starlette._utils import get_route_path
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -32,14 +34,14 @@ class Authentication:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection, or answer 401 or 429."""
-        if scope["type"] != "http" or scope["path"] in OPEN_PATHS:
+        if scope["type"] != "http" or (path := get_route_path(scope)) in OPEN_PATHS:
             await self._app(scope, receive, send)
             return
-        is_browser_path = scope["path"] in BROWSER_PATHS
+        is_browser_path = path in BROWSER_PATHS
         try:
             secret = _secret(Headers(scope=scope).get("authorization", ""), is_browser_path)
             principal, collection = await run_in_threadpool(
-                _admit, scope["app"].state.services, secret, _collection_name(scope["path"])
+                _admit, scope["app"].state.services, secret, _collection_name(path)
             )
         except Unauthenticated as error:
             challenge = {"WWW-Authenticate": _BROWSER_CHALLENGE} if is_browser_path else None

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import Depends, Path, Request, Security
 from fastapi.security import HTTPBearer
+from starlette.concurrency import run_in_threadpool
 
 from app.bootstrap import Services
 from app.catalog.api_keys import ApiKey
@@ -62,7 +63,11 @@ def require(role: Role) -> Callable[..., Awaitable[Access]]:
     async def access(
         request: Request, services: CurrentServices, principal: CurrentPrincipal, collection: CollectionName
     ) -> Access:
-        found = _visible(request.state.collection, principal, collection)
+        held: Collection | None = request.state.collection
+        if held is None or held.name != collection:
+            # A route may have the name in another place of its path than authentication looks at.
+            held = await run_in_threadpool(services.collections.get, collection)
+        found = _visible(held, principal, collection)
         check_role(principal, role)
         return Access(services, principal, found)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from starlette._utils import get_route_path
 from starlette.exceptions import HTTPException
 from starlette.types import Scope
 
@@ -97,7 +98,7 @@ def _methods_of(request: Request) -> list[str]:
     """Return the methods of every operation with this path; the framework names those of the first one only."""
     methods: set[str] = set()
     for template, operations in request.app.openapi()["paths"].items():
-        if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), request.scope["path"]):
+        if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), get_route_path(request.scope)):
             methods.update(name.upper() for name in operations)
     return sorted(methods)
 

@@ -2,8 +2,12 @@ import base64
 from collections.abc import Callable
 
 import pytest
+from fastapi import FastAPI
+from starlette.applications import Starlette
+from starlette.routing import Mount
 from starlette.testclient import TestClient
 
+from app.api import authentication
 from app.api.openapi import openapi_document
 
 EVERY_OPERATION = [
@@ -69,3 +73,91 @@ def test_a_key_above_its_rate_is_told_when_to_come_back(key_for: Callable[..., T
     refused = client.get("/v1/collections")
     assert refused.json()["code"] == "too_many_requests"
     assert 1 <= int(refused.headers["Retry-After"]) <= 60
+
+
+class TestWhereTheApplicationIsMounted:
+    """A proxy or another application may serve it under a prefix, which no route knows."""
+
+    @pytest.fixture
+    def mounted(self, application: FastAPI, admin: TestClient) -> Callable[..., TestClient]:
+        def under(root_path: str, key: str | None = None) -> TestClient:
+            headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+            return TestClient(application, root_path=root_path, headers=headers)
+
+        return under
+
+    def test_probes_browsers_and_keys_are_admitted_as_without_a_prefix(
+        self, mounted: Callable[..., TestClient], admin: TestClient, collection: str
+    ) -> None:
+        key = admin.headers["Authorization"].partition(" ")[2]
+        stranger, caller = mounted("/footnote"), mounted("/footnote", key)
+        assert stranger.get("/footnote/livez").status_code == 200
+        assert stranger.get("/footnote/v1/collections").status_code == 401
+        assert stranger.get("/footnote/docs").headers["WWW-Authenticate"].startswith("Basic ")
+        assert caller.get(f"/footnote/v1/collections/{collection}").json()["name"] == collection
+        wrong = caller.delete(f"/footnote/v1/collections/{collection}/search")
+        assert (wrong.status_code, wrong.headers["Allow"]) == (405, "POST")
+
+    def test_a_prefix_that_names_a_collection_opens_no_other(
+        self, mounted: Callable[..., TestClient], admin: TestClient, collection: str
+    ) -> None:
+        admin.put("/v1/collections/theirs-under-a-prefix", json={})
+        made = admin.post("/v1/keys", json={"name": "k", "collections": [collection], "role": "owner"}).json()
+        prefix = f"/v1/collections/{collection}"
+        client = mounted(prefix, made["secret"])
+        assert client.get(f"{prefix}/v1/collections/theirs-under-a-prefix").status_code == 404
+        assert client.get(f"{prefix}/v1/collections/{collection}").json()["name"] == collection
+        assert client.get(f"{prefix}/v1/collections/{collection}/stats").status_code == 200
+        both = mounted(prefix, admin.headers["Authorization"].partition(" ")[2])
+        answered = both.get(f"{prefix}/v1/collections/theirs-under-a-prefix").json()
+        assert answered["name"] == "theirs-under-a-prefix"
+
+    def test_an_application_inside_another_finds_its_collections(
+        self, application: FastAPI, admin: TestClient, collection: str
+    ) -> None:
+        outer = TestClient(Starlette(routes=[Mount("/inner", application)]), headers=admin.headers)
+        assert outer.get(f"/inner/v1/collections/{collection}").json()["name"] == collection
+        assert outer.get("/inner/livez").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "{ours}%2F..%2F{theirs}",
+        "{ours}/..%2F{theirs}/stats",
+        "..%2Fcollections%2F{theirs}",
+        "%2F{theirs}",
+        "/{theirs}",
+        "{theirs}%2F",
+        "{theirs}%2Fstats",
+        "{theirs}%00",
+        "{theirs}%3Fa=b",
+        "{ours}%0A{theirs}",
+        "%74heirs-encoded",
+        "{ours}%252F{theirs}/stats",
+    ],
+)
+def test_no_way_of_writing_a_path_leads_to_another_tenant(
+    admin: TestClient, key_for: Callable[..., TestClient], collection: str, path: str
+) -> None:
+    admin.put("/v1/collections/theirs-encoded", json={})
+    client = key_for("owner", collection)
+    written = "/v1/collections/" + path.format(ours=collection, theirs="theirs-encoded")
+    assert client.get(written).status_code == 404
+
+
+def test_a_name_may_be_written_in_percents(key_for: Callable[..., TestClient], collection: str) -> None:
+    written = "".join(f"%{ord(letter):02x}" for letter in collection)
+    assert key_for("search", collection).get(f"/v1/collections/{written}").json()["name"] == collection
+
+
+def test_the_collection_of_the_route_counts_whatever_the_path_was_taken_for(
+    admin: TestClient, key_for: Callable[..., TestClient], collection: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admin.put("/v1/collections/theirs-mistaken", json={})
+    client = key_for("owner", collection)
+    for taken in (collection, "theirs-mistaken", "absent", None):
+        monkeypatch.setattr(authentication, "_collection_name", lambda _, taken=taken: taken)
+        assert client.get("/v1/collections/theirs-mistaken").status_code == 404
+        assert client.get("/v1/collections/absent").status_code == 404
+        assert client.get(f"/v1/collections/{collection}").json()["name"] == collection
