@@ -14,6 +14,7 @@ from app.errors import NotFound, Unavailable
 from app.indexes import sync
 from app.indexes.analysis import Analyzer
 from app.indexes.port import CollectionIndex
+from app.processors import processors
 from app.stores.port import CollectionStore, VectorField
 
 INGEST_WAIT_SECONDS = 60.0
@@ -94,7 +95,8 @@ class OpenCollection:
         for _ in range(2):
             if self._behind(revision, fields) is None:
                 return
-            self._follow().join(max(0.0, deadline - time.monotonic()))
+            with processors.lent():
+                self._follow().join(max(0.0, deadline - time.monotonic()))
         if self._behind(revision, fields) == 0:
             raise Unavailable("the collection's index is being built", retry_after=SEARCH_WAIT_SECONDS)
 

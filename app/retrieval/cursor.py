@@ -47,7 +47,8 @@ def encode_cursor(run: SearchRun, collection_name: str, scored: Scored, start: P
     columns.append(scored.fused.astype("<f4"))
     for leg in legs:
         columns += [scored.legs[leg].scores.astype("<f4"), scored.legs[leg].ranks.astype("<u2")]
-    packed = zlib.compress(struct.pack("<H", len(head)) + head + b"".join(each.tobytes() for each in columns))
+    data = struct.pack("<H", len(head)) + head + b"".join(each.tobytes() for each in columns)
+    packed = zlib.compress(data, zlib.Z_BEST_SPEED)
     return base64.urlsafe_b64encode(packed).decode().rstrip("=")
 
 

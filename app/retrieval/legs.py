@@ -1,14 +1,13 @@
 """Fetch each leg's lists: keywords beside the embedding of the queries, then the vectors on every processor."""
 
-import contextvars
-import os
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from app.errors import EmbeddingUnavailable, FootnoteError, Unavailable, UpstreamRejected
 from app.indexes.port import Candidates
+from app.processors import processors
 from app.retrieval.dense import NOTHING, Vector, Vectors, exactly_nearest, find_by_vector, query_vectors
 from app.retrieval.keyword import KeywordHits, find_by_terms
 from app.retrieval.narrowing import narrow
@@ -16,8 +15,6 @@ from app.retrieval.restricting import nearest_admitted
 from app.retrieval.run import SearchQueries, SearchRun
 
 Found = TypeVar("Found")
-
-_beside = ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="keyword-leg")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,48 +49,41 @@ def fetch_legs(run: SearchRun, queries: SearchQueries) -> Legs:
     def look_up() -> list[KeywordHits]:
         return [find_by_terms(run, text) for text in queries.texts]
 
-    vectors: Vectors | FootnoteError | None = None
+    dense: list[Candidates] | FootnoteError = []
     keyword: list[KeywordHits] | FootnoteError = []
     if run.plan.narrow_to_parents is not None:
         vectors = _attempt(embed) if "dense" in run.plan.legs else None
         narrow(run, None if isinstance(vectors, FootnoteError) else vectors)
+        dense = vectors if isinstance(vectors, FootnoteError) else _all_nearest(run, vectors)
         keyword = _attempt(look_up) if "keyword" in run.plan.legs else []
     elif len(run.plan.legs) > 1:
-        vectors, keyword = _side_by_side(embed, look_up)
+        dense, keyword = _side_by_side(lambda: _all_nearest(run, embed()), look_up)
     elif "dense" in run.plan.legs:
-        vectors = _attempt(embed)
+        dense = _attempt(lambda: _all_nearest(run, embed()))
     else:
         keyword = _attempt(look_up)
     failures = {
-        leg: failure
-        for leg, failure in (("dense", vectors), ("keyword", keyword))
-        if isinstance(failure, FootnoteError)
+        leg: failure for leg, failure in (("dense", dense), ("keyword", keyword)) if isinstance(failure, FootnoteError)
     }
     if len(failures) == len(run.plan.legs):
         raise _worst(failures)
     _tell_failures(run, failures)
     hits = [] if isinstance(keyword, FootnoteError) else keyword
-    lists: list[LegList] = []
-    if "dense" in run.plan.legs and not isinstance(vectors, FootnoteError):
-        lists += _dense_lists(run, vectors, hits)
+    near = [] if isinstance(dense, FootnoteError) or "dense" not in run.plan.legs else dense
+    lists = [
+        LegList("dense", candidates, hits[place] if place < len(hits) else None)
+        for place, candidates in enumerate(near)
+    ]
+    for place, each in enumerate(lists):
+        run.trace.add("dense", each.candidates, query=place, fields=list(run.plan.fields))
     lists += [LegList("keyword", each.candidates, each) for each in hits]
     return Legs(tuple(lists), hits[0].term_weights if hits else {})
 
 
-def _dense_lists(run: SearchRun, vectors: Vectors | None, hits: list[KeywordHits]) -> list[LegList]:
+def _all_nearest(run: SearchRun, vectors: Vectors | None) -> list[Candidates]:
+    """Return the candidates of each vector, a list of none where the collection has no vectors."""
     run.query_vectors = vectors
-    if vectors is None:
-        return [LegList("dense", NOTHING)]
-    return [
-        LegList("dense", _nearest_told(run, vector, place), hits[place] if place < len(hits) else None)
-        for place, vector in enumerate(vectors)
-    ]
-
-
-def _nearest_told(run: SearchRun, vector: Vector, place: int) -> Candidates:
-    candidates = _nearest(run, vector)
-    run.trace.add("dense", candidates, query=place, fields=list(run.plan.fields))
-    return candidates
+    return [NOTHING] if vectors is None else [_nearest(run, vector) for vector in vectors]
 
 
 def _nearest(run: SearchRun, vector: Vector) -> Candidates:
@@ -103,17 +93,16 @@ def _nearest(run: SearchRun, vector: Vector) -> Candidates:
 
 
 def _side_by_side(
-    embed: Callable[[], Vectors | None], look_up: Callable[[], list[KeywordHits]]
-) -> tuple[Vectors | FootnoteError | None, list[KeywordHits] | FootnoteError]:
-    """Look terms up while the queries are embedded. The vectors are searched after both, on every processor."""
-    future = _beside.submit(contextvars.copy_context().run, look_up)
+    find_near: Callable[[], list[Candidates]], look_up: Callable[[], list[KeywordHits]]
+) -> tuple[list[Candidates] | FootnoteError, list[KeywordHits] | FootnoteError]:
+    """Look terms up beside the embedding of the queries and the search of their vectors, if a processor is idle."""
+    future = processors.beside(look_up)
     try:
-        vectors = _attempt(embed)
+        dense = _attempt(find_near)
     finally:
-        # Also after an error: no leg may still read a collection that its caller closes. A call that still waits for
-        # a thread is done here instead, so that a full pool delays nobody.
-        keyword = _attempt(look_up if future.cancel() else future.result)
-    return vectors, keyword
+        # Also after an error: no leg may still read a collection that its caller closes.
+        keyword = _attempt(look_up if future is None else partial(processors.result, future))
+    return dense, keyword
 
 
 def _attempt(find: Callable[[], Found]) -> Found | FootnoteError:

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from app.errors import FootnoteError, LanguageModelUnavailable, Unavailable, UpstreamRejected
 from app.inference.port import LanguageModel, Message
+from app.processors import processors
 from app.retrieval.plan import SearchPlan
 from app.retrieval.planning import clean_query
 from app.retrieval.run import SearchQueries, SearchRun
@@ -118,7 +119,7 @@ def _transformed(run: SearchRun) -> SearchQueries:
         )
         return SearchQueries(given)
     seconds = run.models.transform_seconds
-    with run.timer.stage("transform"):
+    with run.timer.stage("transform"), processors.lent():
         return _asked(run, _Ask(run.models.language_model, seconds, time.monotonic() + seconds), given)
 
 

@@ -18,6 +18,7 @@ from app.inference.port import Reranker
 from app.inference.reranker_registry import Asked
 from app.inference.rerankers.deadline import Deadline
 from app.inference.rerankers.vocabulary import Vocabulary
+from app.processors import processors
 from app.retrieval.keyword import inverse_document_frequency
 from app.retrieval.legs import Legs
 from app.retrieval.plan import RerankOptions
@@ -50,7 +51,7 @@ def rerank(run: SearchRun, ranking: Ranking, legs: Legs, query: str) -> Ranking:
     """Return the first hits in the reranker's order for the query, or the ranking as it is and `degraded: ["rerank"]`.
 
     Hits after the first `candidates` have no score to be compared by, so they are left out. Raises `InvalidRequest`
-    for a reranker that is not there for this collection, unless a preset asked for it.
+    for a reranker that is not there for this collection, unless it is optional.
     """
     options = run.plan.rerank
     if options is None or not len(ranking.candidates.keys):
@@ -59,10 +60,10 @@ def rerank(run: SearchRun, ranking: Ranking, legs: Legs, query: str) -> Ranking:
         try:
             return _reranked(run, ranking, legs, query, options)
         except InvalidRequest as error:
-            if run.plan.preset is None:
+            if not options.is_optional:
                 raise
-            # A preset does what a collection has parts for, and tells the rest.
-            run.warn(error.code, f"the preset {run.plan.preset} did not rerank: {error.detail}", model=options.model)
+            # A preset, or a collection's default, does what there are parts for, and tells the rest.
+            run.warn(error.code, f"the hits are not reranked: {error.detail}", model=options.model)
             return ranking
         except Misconfigured as error:
             # What is wrong with an address or a folder is for the operator, not for the caller.
@@ -118,7 +119,8 @@ def _in_time(work: Callable[[], Done], deadline: Deadline) -> Done:
         raise RerankUnavailable(f"{MOST_AT_ONCE} rerankings are in work already", hint="try again in a moment")
     future = _pool.submit(contextvars.copy_context().run, work)
     future.add_done_callback(lambda _: _free.release())
-    wait([future], deadline.left())
+    with processors.lent():
+        wait([future], deadline.left())
     if not future.done():
         raise deadline.missed()
     return future.result()

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from app.domain import Notice, Passage
 from app.indexes.opening import OpenCollection
+from app.processors import processors
 from app.retrieval.arrange import arrange
 from app.retrieval.cursor import MOST_HITS, PageStart, decode_cursor, encode_cursor, only_visible
 from app.retrieval.diversity import diversify
@@ -55,6 +56,7 @@ class _Found:
     term_weights: Mapping[str, float]
 
 
+@processors.held()
 def search(
     opened: OpenCollection, models: Models, collection_name: str, plan: SearchPlan, shared: SharedWork | None = None
 ) -> SearchResult:

@@ -5,11 +5,10 @@ beside it without a lock. Each process follows the change log for itself.
 """
 
 import logging
-import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -24,6 +23,7 @@ from app.indexes.local.rows import BLOCK_ROWS, Rows
 from app.indexes.local.vector_file import load_rows, save_rows, saved_revision
 from app.indexes.local.vectors import ExactRows, Found, best
 from app.indexes.port import Candidates, DenseIndex, IndexEntry
+from app.processors import processors
 from app.stores.port import Keys, Scope, VectorField
 
 ERASE_WAIT_SECONDS = 30.0
@@ -31,8 +31,6 @@ ERASE_WAIT_SECONDS = 30.0
 log = logging.getLogger(__name__)
 
 _NO_KEYS = np.zeros(0, np.int64)
-_PROCESSORS = os.cpu_count() or 1
-_beside = ThreadPoolExecutor(_PROCESSORS, thread_name_prefix="dense-rows")
 
 
 class FaissDenseIndex:
@@ -162,22 +160,22 @@ def remove_other_files(folder: Path, kept: Iterable[DenseIndex]) -> None:
 def _nearest(
     parts: Sequence[QuantisedRows | ExactRows], query: NDArray[np.float32], limit: int, documents: Keys | None
 ) -> list[Found]:
-    """Search every part, an equal share on each processor: faiss itself shares out queries, not rows."""
+    """Search every part, an equal share on each idle processor: faiss itself shares out queries, not rows."""
 
     def share(mine: Sequence[QuantisedRows | ExactRows]) -> list[Found]:
         return [part.nearest(query, limit, documents) for part in mine]
 
-    shares: list[list[QuantisedRows | ExactRows]] = [[] for _ in range(min(_PROCESSORS, len(parts)))]
+    shares: list[list[QuantisedRows | ExactRows]] = [[] for _ in range(min(processors.count, len(parts)))]
     weights = [0] * len(shares)
     for part in sorted(parts, key=_weight, reverse=True):
         lightest = weights.index(min(weights))
         shares[lightest].append(part)
         weights[lightest] += _weight(part)
-    futures = [_beside.submit(share, other) for other in shares[1:]]
+    futures = [processors.beside(partial(share, other)) for other in shares[1:]]
     found = share(shares[0])
     for other, future in zip(shares[1:], futures, strict=True):
-        # What still waits for a thread is done here instead, so that a full pool delays nobody.
-        found += share(other) if future.cancel() else future.result()
+        more = share(other) if future is None else processors.result(future)
+        found += more
     return found
 
 
