@@ -57,12 +57,17 @@ _EXPORTED: Responses = {
     response_class=Response,
     responses=keyed(403, 404, 429, 507) | _EXPORTED,
 )
-def export(access: OwnerAccess) -> Response:
+async def export(access: OwnerAccess) -> Response:
     """Answer the collection as it is at one moment, while writes go on; keys, jobs and work in progress stay out."""
     exports = access.services.exports
     exports.take()
+    packing = asyncio.create_task(run_in_threadpool(_packed, access.services, access.collection))
     try:
-        file = _packed(access.services, access.collection)
+        file = await asyncio.shield(packing)
+    except asyncio.CancelledError:
+        # The thread packs on: its place is taken until it ends, and nobody is there to send its file.
+        packing.add_done_callback(partial(_put_away, exports))
+        raise
     except BaseException:
         exports.leave()
         raise
@@ -92,7 +97,8 @@ class ExportResponse(StreamingResponse):
             log.warning("an export was not taken in time")
         finally:
             self._exports.leave()
-            await run_in_threadpool(self._file.close)
+            # Begun at once and never given up, also where the request is cancelled, now or while this waits.
+            await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, self._file.close))
 
 
 async def new_name(
@@ -154,6 +160,13 @@ def _packed(services: Services, collection: Collection) -> IO[bytes]:
         file.close()
         raise
     return file
+
+
+def _put_away(exports: ExportPlaces, packing: asyncio.Task[IO[bytes]]) -> None:
+    """Close the bundle that nobody waits for any more, if it came to one, and leave its place."""
+    if not packing.cancelled() and packing.exception() is None:
+        packing.result().close()
+    exports.leave()
 
 
 def _imported(services: Services, name: str, file: Path) -> Collection:

@@ -1,6 +1,5 @@
 """Export and import over HTTP: what comes back is what went out, and nothing else comes in."""
 
-import asyncio
 import hashlib
 import io
 import json
@@ -9,16 +8,12 @@ import sqlite3
 import struct
 import zipfile
 from collections.abc import Callable
-from contextlib import closing, nullcontext
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from starlette.requests import ClientDisconnect
 from starlette.testclient import TestClient
-
-from app.api.routes.transfers import ExportResponse
-from app.ingestion.packing import ExportPlaces
 
 READY = {"Prefer": "wait=30"}
 MODES = ("dense", "keyword", "hybrid")
@@ -158,52 +153,6 @@ def test_an_export_holds_no_key_no_job_and_nothing_deleted(
     for data in files.values():
         assert secret.encode() not in data
         assert b"xylograph" not in data
-
-
-def test_no_more_exports_than_allowed_are_made_and_sent_at_once(started: Callable[..., TestClient]) -> None:
-    client = started(exports=1)
-    client.put("/v1/collections/c", json={})
-    for _ in range(2):
-        exported(client, "c")
-    exports: ExportPlaces = client.app.state.services.exports  # type: ignore[attr-defined]
-    exports.take()
-    refused = client.get("/v1/collections/c/export")
-    assert (refused.status_code, refused.json()["code"]) == (429, "too_many_exports")
-    assert int(refused.headers["Retry-After"]) > 0
-    exports.leave()
-    exported(client, "c")
-
-
-def test_an_export_that_fails_leaves_its_place(started: Callable[..., TestClient], tmp_path: Path) -> None:
-    client = started(exports=1, data=tmp_path / "data")
-    client.put("/v1/collections/c", json={})
-    (folder,) = (tmp_path / "data" / "collections").glob("col_*")
-    (folder / "originals").rename(folder / "away")
-    assert client.get("/v1/collections/c/export").status_code == 500
-    (folder / "away").rename(folder / "originals")
-    exported(client, "c")
-
-
-@pytest.mark.parametrize("caller", ["leaves", "takes nothing"])
-def test_a_caller_who_does_not_take_an_export_keeps_neither_file_nor_place(tmp_path: Path, caller: str) -> None:
-    async def send(_message: Any) -> None:
-        if caller == "leaves":
-            raise OSError
-        await asyncio.Event().wait()
-
-    async def receive() -> Any:
-        await asyncio.Event().wait()
-
-    exports = ExportPlaces(1)
-    exports.take()
-    (tmp_path / "file").write_bytes(b"bundle")
-    file = (tmp_path / "file").open("rb")
-    answer = ExportResponse(file, exports, 0.05, {})
-    scope = {"type": "http", "asgi": {"spec_version": "2.4"}}
-    with pytest.raises(ClientDisconnect) if caller == "leaves" else nullcontext():
-        asyncio.run(answer(scope, receive, send))
-    assert file.closed
-    exports.take()
 
 
 def test_who_may_export_and_who_may_import(
