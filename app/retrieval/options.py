@@ -6,6 +6,7 @@ from typing import Any
 
 from app.filters import Filter
 from app.inference.port import Message
+from app.retrieval.defaults import fit_defaults
 from app.retrieval.plan import (
     DEFAULT_RERANK_CANDIDATES,
     DEFAULT_TOP_K,
@@ -21,7 +22,7 @@ from app.retrieval.plan import (
     TransformOptions,
 )
 from app.retrieval.planning import build_plan
-from app.retrieval.presets import with_presets
+from app.retrieval.presets import with_preset
 from app.retrieval.vocabulary import NO_VOCABULARY, Vocabulary
 from app.settings import Settings
 from app.stores.filters import parse_filter
@@ -48,31 +49,31 @@ def plan_search(
 ) -> SearchPlan:
     """Return the plan of a search body without its query, whose members have the right types.
 
-    A member of `given` wins over the collection's `defaults`, and nothing over the key's `forced_filter`. Raises what
-    `build_plan` and `parse_filter` raise.
+    A member of `given` wins over the collection's `defaults`, and nothing over the key's `forced_filter`. A default
+    that does not fit what is given is left out and named in the plan's notices. Raises what `build_plan` and
+    `parse_filter` raise of what is given.
     """
-    chosen = with_presets(given, defaults)
-    top_k = chosen.get("top_k", DEFAULT_TOP_K)
-    candidates = chosen.get("candidates")
-    if candidates is not None and "candidates" not in given:
-        # A default never makes a request wrong that is right by itself.
-        candidates = max(candidates, top_k)
-    asked = chosen.pop("filter", None)
-    read = {name: _READERS[name](value) for name, value in chosen.items() if value is not None and name in _READERS}
-    if chosen.get("rerank") is not None:
-        read["rerank"] = _rerank(chosen["rerank"], top_k, candidates, is_asked="rerank" in given)
-    return build_plan(
-        query,
-        settings,
-        **{name: value for name, value in chosen.items() if name in _PLAIN and value is not None} | read,
-        candidates=candidates,
-        search_filter=None if asked is None else parse_filter(asked, f"{options_pointer}/filter"),
-        forced_filter=forced_filter,
-        max_age=max_age,
-        vocabulary=vocabulary,
-        query_pointer=query_pointer,
-        options_pointer=options_pointer,
-    )
+    said = with_preset(given)
+    usual = with_preset(defaults) if given.get("preset", defaults) is not None else dict(defaults)
+
+    def plan(usual: Mapping[str, Any]) -> SearchPlan:
+        chosen = _with_fitting_numbers(given, {**usual, **said}, settings)
+        asked = chosen.pop("filter", None)
+        read = {name: _READERS[name](value) for name, value in chosen.items() if value is not None and name in _READERS}
+        return build_plan(
+            query,
+            settings,
+            **{name: value for name, value in chosen.items() if name in _PLAIN and value is not None} | read,
+            search_filter=None if asked is None else parse_filter(asked, f"{options_pointer}/filter"),
+            forced_filter=forced_filter,
+            max_age=max_age,
+            is_rerank_optional="rerank" not in given,
+            vocabulary=vocabulary,
+            query_pointer=query_pointer,
+            options_pointer=options_pointer,
+        )
+
+    return fit_defaults(plan, said, usual)
 
 
 def fusion_method(members: Iterable[str]) -> str:
@@ -81,12 +82,36 @@ def fusion_method(members: Iterable[str]) -> str:
     return next((method for method, known in FUSION_OPTIONS.items() if given <= known), next(iter(FUSION_OPTIONS)))
 
 
-def _rerank(options: Mapping[str, Any], top_k: int, most: int | None, *, is_asked: bool) -> RerankOptions:
-    said = _said(options)
-    if not is_asked or "candidates" not in said:
-        # As above: nobody who did not say a number is told that it is wrong.
-        wanted = max(said.get("candidates", DEFAULT_RERANK_CANDIDATES), top_k)
-        said["candidates"] = wanted if most is None else min(wanted, most)
+def _with_fitting_numbers(given: Mapping[str, Any], chosen: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
+    """Return the chosen options with each number that is not given moved to fit those that are, and the limits.
+
+    Nobody who did not say a number is told that it is wrong.
+    """
+    fitting = dict(chosen)
+    reranked = (given.get("rerank") or {}).get("candidates")
+    if "top_k" not in chosen:
+        fitting["top_k"] = min(DEFAULT_TOP_K, settings.max_top_k)
+    elif "top_k" not in given:
+        fitting["top_k"] = min(_numbers(chosen["top_k"], given.get("candidates"), reranked, settings.max_top_k))
+    if chosen.get("candidates") is not None and "candidates" not in given:
+        wanted = max(_numbers(chosen["candidates"], fitting["top_k"], reranked))
+        fitting["candidates"] = min(wanted, settings.max_candidates)
+    if chosen.get("rerank") is not None:
+        fitting["rerank"] = _rerank(given, fitting, settings)
+    characters = min(ExpandOptions().max_characters, settings.max_expand_characters)
+    fitting["expand"] = {"max_characters": characters, **_said(chosen.get("expand") or {})}
+    return fitting
+
+
+def _numbers(*numbers: int | None) -> list[int]:
+    return [number for number in numbers if number is not None]
+
+
+def _rerank(given: Mapping[str, Any], fitting: Mapping[str, Any], settings: Settings) -> RerankOptions:
+    said = _said(fitting["rerank"])
+    if "rerank" not in given or "candidates" not in said:
+        wanted = max(said.get("candidates", DEFAULT_RERANK_CANDIDATES), fitting["top_k"])
+        said["candidates"] = min(wanted, fitting.get("candidates") or settings.max_candidates)
     return RerankOptions(**said)
 
 
@@ -123,6 +148,8 @@ _PLAIN = frozenset(
     (
         "mode",
         "top_k",
+        "candidates",
+        "rerank",
         "document_ids",
         "query_syntax",
         "as_you_type",
@@ -148,5 +175,5 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "messages": _messages,
     "transform": lambda options: TransformOptions(**_said(options)),
     "diversity": _diversity,
-    "expand": lambda options: ExpandOptions(**_said(options)),
+    "expand": lambda options: ExpandOptions(**options),
 }

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal, TypeAlias
 
+from app.domain import Notice
 from app.filters import Filter
 from app.inference.port import Message
 from app.retrieval.vocabulary import NO_VOCABULARY, Vocabulary
@@ -146,6 +147,8 @@ class SearchPlan:
     narrow_to_parents: int | None = None
     """Search only inside that many parents, those nearest to the query."""
     rerank: RerankOptions | None = None
+    is_rerank_optional: bool = False
+    """Whether nobody who asks named the reranker: where it is not there, the hits stay as they are."""
     min_score: float | None = None
     min_score_on: Literal["dense", "keyword"] | None = None
     diversity: DiversityOptions | None = None
@@ -157,6 +160,8 @@ class SearchPlan:
     explain: bool = False
     cursor: str | None = None
     preset: Preset | None = None
+    notices: tuple[Notice, ...] = ()
+    """What is to be told of the options themselves."""
 
     @property
     def legs(self) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from app.embedding_space import EmbeddingSpace
-from app.errors import Reembedded
+from app.errors import EmbeddingModelMismatch, Reembedded
 from app.indexes.opening import OpenCollection
 from app.inference.port import Embedder
 from app.retrieval.plan import SearchPlan
@@ -32,11 +32,12 @@ def search_present(
     """
     if not plan.needs_embedder:
         # A collection whose model is not configured here still answers by keywords.
-        return search(opened, models, collection_name, plan, shared)
+        return _told(plan, search(opened, models, collection_name, plan, shared))
     for _ in range(_ATTEMPTS):
         space = opened.index.space
         try:
-            result = search(opened, replace(models, embedder=embedder_of(space)), collection_name, plan, shared)
+            present = replace(models, embedder=_embedder(embedder_of, space, plan))
+            result = search(opened, present, collection_name, plan, shared)
         except Exception:
             # Whatever went wrong between two spaces is no failure of the search.
             if opened.store.embedding_space() == space:
@@ -44,5 +45,19 @@ def search_present(
             opened.fresh()
         else:
             if opened.store.embedding_space() == space:
-                return result
+                return _told(plan, result)
     raise Reembedded("the collection moved to other embedding models during the search", hint="search again")
+
+
+def _embedder(embedder_of: EmbedderOf, space: EmbeddingSpace | None, plan: SearchPlan) -> Embedder | None:
+    """Return the embedder of the space, `None` where only an optional reranker would ask one that is not there."""
+    try:
+        return embedder_of(space)
+    except EmbeddingModelMismatch:
+        if "dense" in plan.legs or not plan.is_rerank_optional:
+            raise
+        return None
+
+
+def _told(plan: SearchPlan, result: SearchResult) -> SearchResult:
+    return replace(result, warnings=(*plan.notices, *result.warnings)) if plan.notices else result

@@ -25,10 +25,6 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def with_presets(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that count: a request's own, its preset's, the collection's own, the collection's preset's."""
-    chosen: dict[str, Any] = {}
-    for options in (defaults, given):
-        chosen |= PRESETS.get(options.get("preset") or "", {})
-        chosen |= options
-    return chosen
+def with_preset(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options and, of those that are not given, what their preset says."""
+    return {**PRESETS.get(options.get("preset") or "", {}), **options}

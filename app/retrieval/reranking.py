@@ -60,7 +60,7 @@ def rerank(run: SearchRun, ranking: Ranking, legs: Legs, query: str) -> Ranking:
         try:
             return _reranked(run, ranking, legs, query, options)
         except InvalidRequest as error:
-            if not options.is_optional:
+            if not run.plan.is_rerank_optional:
                 raise
             # A preset, or a collection's default, does what there are parts for, and tells the rest.
             run.warn(error.code, f"the hits are not reranked: {error.detail}", model=options.model)
