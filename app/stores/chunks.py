@@ -1,14 +1,16 @@
 """Read chunks and their vectors."""
 
+import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from sqlalchemy import Connection, Row, Select, bindparam, select
 
 from app.domain import ChunkKind, indexed_text
-from app.stores.expressions import gathered, numbers, one_of
+from app.stores.direct import DirectQuery
+from app.stores.expressions import gathered, numbers, one_of, stored_list
 from app.stores.fields import SOURCES
 from app.stores.port import FoundChunk, IndexedChunk, Keys, VectorField
 from app.stores.schema import chunks, documents
@@ -31,7 +33,16 @@ _FOUND = select(
     documents.c.title,
     documents.c.metadata,
 ).join(documents)
-_FOUND_BY_KEY = _FOUND.where(one_of(chunks.c.key, "chunk_keys"))
+_FOUND_BY_KEY = DirectQuery(_FOUND.where(one_of(chunks.c.key, "chunk_keys")))
+_FOUND_IN_DOCUMENT = DirectQuery(
+    _FOUND.where(
+        documents.c.id == bindparam("document_id"),
+        chunks.c.kind == bindparam("kind"),
+        chunks.c.ordinal > bindparam("after"),
+    )
+    .order_by(chunks.c.ordinal)
+    .limit(bindparam("limit"))
+)
 _PARENT_KEYS = select(chunks.c.key, chunks.c.parent_key).where(
     one_of(chunks.c.key, "chunk_keys"), chunks.c.parent_key.is_not(None)
 )
@@ -73,8 +84,8 @@ def chunk_id(chunk_key: int) -> str:
 
 def found_chunks(connection: Connection, chunk_keys: Sequence[int]) -> list[FoundChunk]:
     """Return the chunks that exist, in the order asked."""
-    by_key = {row.key: row for row in connection.execute(_FOUND_BY_KEY, {"chunk_keys": chunk_keys})}
-    return [_found(by_key[key]) for key in chunk_keys if key in by_key]
+    found = {chunk.chunk_key: chunk for chunk in _found(_FOUND_BY_KEY, connection, chunk_keys=stored_list(chunk_keys))}
+    return [found[key] for key in chunk_keys if key in found]
 
 
 def parents_of(connection: Connection, chunk_keys: Sequence[int]) -> dict[int, FoundChunk]:
@@ -97,10 +108,9 @@ def document_chunks(
     connection: Connection, document_id: str, limit: int, after: int | None, kind: ChunkKind
 ) -> list[FoundChunk]:
     """Return a document's chunks of one kind by ordinal, those after ordinal `after`."""
-    wanted = _FOUND.where(documents.c.id == document_id, chunks.c.kind == kind).order_by(chunks.c.ordinal).limit(limit)
-    if after is not None:
-        wanted = wanted.where(chunks.c.ordinal > after)
-    return [_found(row) for row in connection.execute(wanted)]
+    first = -1 if after is None else after
+    asked = {"document_id": document_id, "kind": kind, "after": first, "limit": limit}
+    return list(_found(_FOUND_IN_DOCUMENT, connection, **asked))
 
 
 def indexed_chunks(connection: Connection, chunk_keys: Sequence[int], field: VectorField) -> list[IndexedChunk]:
@@ -118,25 +128,27 @@ def chunk_keys(connection: Connection, field: VectorField) -> Keys:
     return np.sort(numbers(connection.scalar(_KEYS[field]), np.int64))
 
 
-def _found(row: Row[*tuple[Any, ...]]) -> FoundChunk:
-    return FoundChunk(
-        chunk_key=row.key,
-        chunk_id=chunk_id(row.key),
-        document_id=row.id,
-        title=row.title,
-        metadata=row.metadata,
-        text=row.text,
-        start=row.start,
-        end=row.end,
-        ordinal=row.ordinal,
-        token_count=row.token_count,
-        page_start=row.page_start,
-        page_end=row.page_end,
-        heading_path=tuple(row.heading_path),
-        kind=row.kind,
-        context=row.context,
-        parent_id=None if row.parent_key is None else chunk_id(row.parent_key),
-    )
+def _found(query: DirectQuery, connection: Connection, **values: object) -> Iterator[FoundChunk]:
+    for row in query.rows(connection, **values):
+        key, kind, text, context, start, end, ordinal, token_count, *pages, headings, parent, name, title, about = row
+        yield FoundChunk(
+            chunk_key=key,
+            chunk_id=chunk_id(key),
+            document_id=name,
+            title=title,
+            metadata=json.loads(about),
+            text=text,
+            start=start,
+            end=end,
+            ordinal=ordinal,
+            token_count=token_count,
+            page_start=pages[0],
+            page_end=pages[1],
+            heading_path=tuple(json.loads(headings)),
+            kind=kind,
+            context=context,
+            parent_id=None if parent is None else chunk_id(parent),
+        )
 
 
 def _as_indexed(rows: Iterable[Row[*tuple[Any, ...]]]) -> list[IndexedChunk]:

@@ -33,7 +33,6 @@ _CONNECTION_PRAGMAS = (
     "secure_delete = ON",
     f"journal_size_limit = {_LARGEST_LOG_BYTES}",
 )
-_MOMENT = "PRAGMA data_version"
 _CHECKPOINT_WAIT_SECONDS = 1.0
 _IDLE_CONNECTIONS = 4
 # More at once would only share the processors. SQLite keeps a closed connection's file open while another of the
@@ -142,15 +141,12 @@ class Database:
     def moment(self) -> int:
         """Return a number that every commit changes, by whichever connection or process; nothing else is read."""
         with self._used(), self._translated(), self._watching:
-            try:
-                if self._watcher is None:
-                    # One that never writes: SQLite tells a connection only of the commits of others.
-                    watcher = self._engine.raw_connection()
-                    watcher.detach()
-                    self._watcher = watcher
-                (version,) = self._watcher.dbapi_connection.execute(_MOMENT).fetchone()
-            except sqlite_driver().Error as error:
-                raise DBAPIError(_MOMENT, (), error) from error
+            if self._watcher is None:
+                # One that never writes: SQLite tells a connection only of the commits of others.
+                watcher = self._engine.raw_connection()
+                watcher.detach()
+                self._watcher = watcher
+            (version,) = self._watcher.dbapi_connection.execute("PRAGMA data_version").fetchone()
             return int(version)
 
     def bytes_on_disk(self) -> int:
@@ -215,7 +211,7 @@ class Database:
     def _translated(self) -> Iterator[None]:
         try:
             yield
-        except DBAPIError as error:
+        except (DBAPIError, sqlite_driver().Error) as error:
             name = failure_name(error)
             if name.startswith("SQLITE_BUSY"):
                 raise self._busy() from error

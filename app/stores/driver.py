@@ -24,12 +24,13 @@ def sqlite_driver() -> ModuleType:
     return dbapi2  # type: ignore[no-any-return]
 
 
-def failure_name(error: DBAPIError) -> str:
+def failure_name(error: Exception) -> str:
     """Return SQLite's name of a failure, such as `SQLITE_BUSY_SNAPSHOT`; empty for one that is none of SQLite's."""
-    return str(getattr(error.orig, "sqlite_errorname", ""))
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    return str(getattr(cause, "sqlite_errorname", ""))
 
 
-def storage_failure(error: DBAPIError, database: str, *, remedy: str) -> FootnoteError | None:
+def storage_failure(error: Exception, database: str, *, remedy: str) -> FootnoteError | None:
     """Return the error to raise for a disk or a file that fails, `None` for any other failure.
 
     `database` is what it is called, `remedy` what to do where it is damaged.

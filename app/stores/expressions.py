@@ -31,7 +31,12 @@ class _ListAsJson(TypeDecorator[Sequence[Any]]):
     cache_ok = True
 
     def process_bind_param(self, value: Sequence[Any] | None, _dialect: Dialect) -> str:
-        return json.dumps(value)
+        return stored_list(value)
+
+
+def stored_list(values: Sequence[Any] | None) -> str:
+    """Return a list of strings or numbers as it is bound."""
+    return json.dumps(values)
 
 
 def one_of(column: ColumnElement[Any], parameter: str) -> ColumnElement[bool]:

@@ -9,7 +9,16 @@ from sqlalchemy import Connection, Row, bindparam, delete, insert, select, union
 
 from app.embedding_space import EmbeddingSpace, require_same_space, same_space
 from app.errors import Reembedded
-from app.stores.expressions import cosine_distance, gathered, insert_or_skip, numbers, one_of, stored_vector
+from app.stores.direct import DirectQuery
+from app.stores.expressions import (
+    cosine_distance,
+    gathered,
+    insert_or_skip,
+    numbers,
+    one_of,
+    stored_list,
+    stored_vector,
+)
 from app.stores.fields import SOURCES
 from app.stores.port import Keys, VectorField
 from app.stores.schema import (
@@ -30,9 +39,11 @@ _SPACE = select(embedding_space)
 _FIELDS = select(select(content_vectors.c.chunk_key).exists(), select(parent_vectors.c.chunk_key).exists())
 _DISTANCE = cosine_distance(vectors.c.vector, "vector").label("distance")
 _DISTANCES = {
-    field: select(gathered(source.key), gathered(cosine_distance(source.vector, "vector")))
-    .select_from(source.rows)
-    .where(one_of(source.key, "chunk_keys"))
+    field: DirectQuery(
+        select(gathered(source.key), gathered(cosine_distance(source.vector, "vector")))
+        .select_from(source.rows)
+        .where(one_of(source.key, "chunk_keys"))
+    )
     for field, source in SOURCES.items()
 }
 _RANKED = select(vectors.c.chunk_key, _DISTANCE).order_by(_DISTANCE, vectors.c.chunk_key).limit(bindparam("limit"))
@@ -98,9 +109,8 @@ def similarities(
     connection: Connection, vector: NDArray[np.float32], chunk_keys: Keys, field: VectorField
 ) -> dict[int, float]:
     """Return the exact cosine of each of the chunks that is in the field."""
-    keys, distances = connection.execute(
-        _DISTANCES[field], {"vector": stored_vector(vector), "chunk_keys": chunk_keys.tolist()}
-    ).one()
+    listed = stored_list(chunk_keys.tolist())
+    ((keys, distances),) = _DISTANCES[field].rows(connection, vector=stored_vector(vector), chunk_keys=listed)
     return dict(zip(numbers(keys, np.int64).tolist(), (1 - numbers(distances, np.float64)).tolist(), strict=True))
 
 
