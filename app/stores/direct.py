@@ -1,4 +1,4 @@
-"""Queries of every search, run on the driver itself: SQLAlchemy takes as long again around half a millisecond of work."""
+"""Queries of every search, run on the driver itself: SQLAlchemy takes as long again as half a millisecond of work."""
 
 from typing import Any
 
