@@ -1,6 +1,6 @@
 """The one list that every step after the legs takes and gives."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -9,10 +9,14 @@ from app.indexes.port import Candidates
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Chunks in their order with the score that put them there; `score_type` names it."""
+    """Chunks in their order with the score that put them there; `score_type` names it.
+
+    `reranker` names the reranker and its model whose scores these are, `None` where they tell no more than the order.
+    """
 
     candidates: Candidates
     score_type: str
+    reranker: str | None = None
 
     def key_list(self) -> list[int]:
         """Return the chunk keys, best first."""
@@ -22,9 +26,9 @@ class Ranking:
     def picked(self, places: "np.typing.NDArray[np.integer]") -> "Ranking":
         """Return the hits of these places, in the order of the places."""
         found = self.candidates
-        return Ranking(Candidates(found.keys[places], found.scores[places]), self.score_type)
+        return replace(self, candidates=Candidates(found.keys[places], found.scores[places]))
 
     def first(self, limit: int) -> "Ranking":
         """Return at most so many hits, the best."""
         found = self.candidates
-        return Ranking(Candidates(found.keys[:limit], found.scores[:limit]), self.score_type)
+        return replace(self, candidates=Candidates(found.keys[:limit], found.scores[:limit]))

@@ -97,7 +97,18 @@ def _reranked(run: SearchRun, ranking: Ranking, legs: Legs, query: str, options:
     keys = np.array([chunk.chunk_key for chunk in chunks], np.int64)
     candidates = Candidates(keys[order], scored.scores[order])
     run.trace.add("rerank", candidates, model=options.model, texts=len(texts), windows=scored.windows)
-    return Ranking(candidates, "rerank")
+    return Ranking(candidates, "rerank", _name(run, options))
+
+
+def _name(run: SearchRun, options: RerankOptions) -> str | None:
+    """Return the name of the reranker and of the model that it has here, `None` where its scores only count places."""
+    if options.model == "llm" and options.method == "listwise":
+        return None
+    if options.model == "embedding" and run.models.embedder is not None:
+        space = run.models.embedder.space
+        return f"{options.model} {space.model} {space.dimensions}"
+    # The others have one model in the whole service.
+    return options.model
 
 
 def _vocabulary(run: SearchRun, legs: Legs, query: str) -> Vocabulary:

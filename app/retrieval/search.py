@@ -31,7 +31,8 @@ class SearchResult:
     """What a search found. `degraded` names the legs and steps that did not answer.
 
     `term_weights` holds each distinct term of the query with its inverse document frequency in the collection;
-    it is empty where the keyword leg did not run. `trace` is there for a plan that asks to `explain`.
+    it is empty where the keyword leg did not run. `trace` is there for a plan that asks to `explain`. Scores of results
+    of the same `reranker` may be compared.
     """
 
     passages: tuple[Passage, ...]
@@ -44,6 +45,7 @@ class SearchResult:
     facets: Facets = field(default_factory=dict)
     next_cursor: str | None = None
     trace: tuple[ExplainedStage, ...] | None = None
+    reranker: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,7 @@ def search(
         term_weights=found.term_weights,
         next_cursor=None if following is None else _cursor(run, collection_name, found, len(hits), following),
         trace=explained(run) if plan.explain else None,
+        reranker=found.scored.ranking.reranker,
     )
 
 

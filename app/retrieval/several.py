@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from heapq import merge
 
 from app.domain import Notice, Passage
 from app.errors import FootnoteError, Unavailable, UpstreamRejected
@@ -71,16 +72,18 @@ def _together(results: dict[str, SearchResult], failures: dict[str, FootnoteErro
 def _fused(results: dict[str, SearchResult], top_k: int) -> tuple[Passage, ...]:
     """Return the passages in one order.
 
-    A reranker's scores may be compared between collections; anything else is fused by rank, and hits of one rank
-    stand by their cosine, if the dense leg found them.
+    Scores of one reranker may be compared between collections, each of which keeps its own order; anything else is
+    fused by rank, and hits of one rank stand by their cosine, if the dense leg found them.
     """
-    passages = [passage for result in results.values() for passage in result.passages]
-    if passages and all(passage.score_type == "rerank" for passage in passages):
-        order = sorted(passages, key=lambda passage: -passage.score)
+    found = [result for result in results.values() if result.passages]
+    rerankers = {result.reranker for result in found}
+    if len(rerankers) == 1 and None not in rerankers:
+        order = list(merge(*(result.passages for result in found), key=lambda passage: -passage.score))
     else:
         passages = [
             replace(passage, score=1 / (K + passage.rank), fused=1 / (K + passage.rank), score_type="rrf")
-            for passage in passages
+            for result in found
+            for passage in result.passages
         ]
         order = sorted(passages, key=lambda passage: (passage.rank, -_cosine(passage), passage.collection))
     return tuple(replace(passage, rank=rank) for rank, passage in enumerate(order[:top_k], start=1))

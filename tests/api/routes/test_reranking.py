@@ -142,3 +142,22 @@ def test_what_this_service_does_not_have_is_refused_by_its_setting(
         )
         assert (answer.status_code, answer.json()["code"]) == (422, "rerank_unsupported")
         assert setting in answer.json()["hint"]
+
+
+def test_scores_of_different_rerankers_are_never_put_in_one_order(notes: TestClient) -> None:
+    """Each collection may have a reranker of its own by default, on a scale of its own."""
+    notes.put("/v1/collections/more", json={})
+    document = "/v1/collections/more/documents/leave"
+    notes.put(document, json={"text": "Leave of parents takes days"}, headers={"Prefer": "wait=30"})
+
+    def score_types(first: Any, second: Any) -> set[str]:
+        for name, rerank in ("notes", first), ("more", second):
+            notes.patch(f"/v1/collections/{name}", json={"defaults": {"rerank": rerank}})
+        answer = notes.post("/v1/search", json={"query": "days of parental leave", "collections": ["notes", "more"]})
+        assert answer.json()["degraded"] == []
+        return {hit["score_type"] for hit in answer.json()["data"]}
+
+    assert score_types({"model": "lexical"}, {"model": "lexical", "candidates": 50}) == {"rerank"}
+    assert score_types({"model": "http"}, {"model": "http"}) == {"rerank"}
+    assert score_types({"model": "lexical"}, {"model": "http"}) == {"rrf"}
+    assert score_types({"model": "llm", "method": "listwise"}, {"model": "llm", "method": "listwise"}) == {"rrf"}
