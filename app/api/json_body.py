@@ -1,15 +1,18 @@
-"""Read a body within its limit and parse JSON strictly: UTF-8, finite numbers, unique names, bounded depth."""
+"""Read a body within its limit and parse JSON strictly: Unicode, finite numbers, unique names, bounded depth."""
 
 import json
 import math
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from collections.abc import Set as AbstractSet
 from functools import partial
+from itertools import islice
 from typing import Any, NoReturn
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
+from app.api.problems import escape_pointer
 from app.errors import FieldError, InvalidRequest, PayloadTooLarge, UnsupportedMediaType
 
 MAX_DEPTH = 100
@@ -18,8 +21,11 @@ INLINE_BYTES = 64_000
 
 _MIGHT_HOLD_SURROGATES = re.compile(rb"\\u[dD][89a-fA-F]")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
-_RAW_NAMES = frozenset({"text", "records"})
-"""Members of a document whose lone surrogates are left in, since the loader removes them with a warning."""
+_REPLACEMENT = "\ufffd"
+_CONTENT = frozenset({"text", "records"})
+"""Members of a document that its loader cleans, with a warning, as it does those of a file."""
+
+_MOST_ERRORS = 100
 
 
 class JSONRequest(Request):
@@ -80,7 +86,8 @@ async def limited_stream(request: Request, limit: int, setting: str) -> AsyncIte
 def parse_json(body: bytes, pointer: str = "", *, may_hold_documents: bool = False) -> Any:
     """Return the value; raise `InvalidRequest` (`invalid_json`) that says where it is wrong.
 
-    `pointer` is where the JSON stands in the request. Lone surrogates become U+FFFD, those of documents excepted.
+    `pointer` is where the JSON stands in the request. A body that may hold documents is not looked at where their
+    content stands, nor inside a batch, each document of which is for `refuse_lone_surrogates`.
     """
     try:
         value = _parse(body)
@@ -89,9 +96,44 @@ def parse_json(body: bytes, pointer: str = "", *, may_hold_documents: bool = Fal
         raise InvalidRequest(
             detail, code="invalid_json", errors=[FieldError(pointer, "invalid_json", detail)]
         ) from None
-    if not _MIGHT_HOLD_SURROGATES.search(body):
-        return value
-    return _clean_body(value) if may_hold_documents else _clean(value)
+    if _MIGHT_HOLD_SURROGATES.search(body):
+        refuse_lone_surrogates(value, pointer, unread=_CONTENT | {"documents"} if may_hold_documents else frozenset())
+    return value
+
+
+def refuse_lone_surrogates(value: Any, pointer: str = "", *, unread: AbstractSet[str] = _CONTENT) -> None:
+    """Raise `InvalidRequest` that names the strings and names of a JSON value which are no Unicode text.
+
+    Nothing could store, search or answer them. The value's own members of the names `unread` are not looked at.
+    """
+    read = {name: member for name, member in value.items() if name not in unread} if isinstance(value, dict) else value
+    places = list(islice(_lone_surrogates(read, pointer), _MOST_ERRORS))
+    if places:
+        detail = "holds a lone surrogate, one half of a character; send it whole or leave it out"
+        errors = [FieldError(place, "lone_surrogate", detail) for place in places]
+        raise InvalidRequest(f"{places[0] or 'the body'} {detail}", errors=errors)
+
+
+def is_unicode(text: str) -> bool:
+    """Return whether the text can be stored, searched and answered."""
+    return _LONE_SURROGATE.search(text) is None
+
+
+def _lone_surrogates(value: Any, pointer: str) -> Iterator[str]:
+    """Yield where strings stand that hold one, and where members whose names do."""
+    if isinstance(value, str):
+        if not is_unicode(value):
+            yield pointer
+    elif isinstance(value, list):
+        for index, member in enumerate(value):
+            yield from _lone_surrogates(member, f"{pointer}/{index}")
+    elif isinstance(value, dict):
+        for name, member in value.items():
+            place = f"{pointer}/{escape_pointer(_LONE_SURROGATE.sub(_REPLACEMENT, name))}"
+            if is_unicode(name):
+                yield from _lone_surrogates(member, place)
+            else:
+                yield place
 
 
 class _Unsound(Exception):
@@ -152,27 +194,3 @@ def _check_depth(value: Any) -> None:
             for member in (container.values() if isinstance(container, dict) else container)
             if isinstance(member, (dict, list))
         ]
-
-
-def _clean_body(value: Any) -> Any:
-    if not isinstance(value, dict):
-        return _clean(value)
-    return {_clean(name): _clean_member(name, member) for name, member in value.items()}
-
-
-def _clean_member(name: str, member: Any) -> Any:
-    if name in _RAW_NAMES:
-        return member
-    if name == "documents" and isinstance(member, list):
-        return [_clean_body(document) for document in member]
-    return _clean(member)
-
-
-def _clean(value: Any) -> Any:
-    if isinstance(value, str):
-        return _LONE_SURROGATE.sub("\ufffd", value)
-    if isinstance(value, list):
-        return [_clean(member) for member in value]
-    if isinstance(value, dict):
-        return {_clean(name): _clean(member) for name, member in value.items()}
-    return value

@@ -47,15 +47,84 @@ def test_json_that_is_not_sound_is_refused_with_the_reason(body: bytes, reason: 
     assert refused.value.errors[0].pointer == "query:filter"
 
 
-def test_lone_surrogates_are_replaced_but_stay_in_the_text_of_documents() -> None:
-    body = rb'{"text": "a\ud800", "title": "b\udfff", "metadata": {"text": "c\ud800", "\ud800": ["\ud83d\ude00"]}}'
-    parsed = parse_json(body, may_hold_documents=True)
-    assert parsed["text"] == "a\ud800"
-    assert parsed["title"] == "b\ufffd"
-    assert parsed["metadata"] == {"text": "c\ufffd", "\ufffd": ["😀"]}
-    batch = parse_json(b'{"documents": [' + body + b"]}", may_hold_documents=True)
-    assert batch["documents"][0]["text"] == "a\ud800"
-    assert parse_json(body)["text"] == "a\ufffd"
+def test_lone_surrogates_stay_in_the_content_of_documents_and_are_refused_elsewhere_with_their_places() -> None:
+    content = rb'{"text": "a\ud800", "records": [{"b": "\udfff"}], "title": "\ud83d\ude00"}'
+    parsed = parse_json(content, may_hold_documents=True)
+    assert parsed == {"text": "a\ud800", "records": [{"b": "\udfff"}], "title": "😀"}
+    body = rb'{"text": "a\ud800", "title": "b\udfff", "metadata": {"text": ["c", "\ud800"], "d/\ud800": 1}}'
+    with pytest.raises(InvalidRequest) as refused:
+        parse_json(body, may_hold_documents=True)
+    places = ["/title", "/metadata/text/1", "/metadata/d~1\ufffd"]
+    assert [error.pointer for error in refused.value.errors] == places
+    with pytest.raises(InvalidRequest) as refused:
+        parse_json(body, "/info")
+    assert [error.pointer for error in refused.value.errors] == ["/info/text", *(f"/info{place}" for place in places)]
+
+
+def test_a_string_by_itself_is_looked_at_too() -> None:
+    with pytest.raises(InvalidRequest, match="the body holds a lone surrogate"):
+        parse_json(rb'"\ud800"')
+
+
+def test_not_every_one_of_very_many_places_is_told() -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        parse_json(b"[" + b",".join([rb'"\ud800"'] * 5000) + b"]")
+    assert len(refused.value.errors) == 100
+
+
+LONE: list[tuple[str, str, str, str]] = [
+    ("PUT", "", '{"title": "@"}', "/title"),
+    ("PUT", "", '{"analysis": {"synonyms": [["car", "@"]]}}', "/analysis/synonyms/0/1"),
+    ("PUT", "", '{"analysis": {"stop_words": ["@"]}}', "/analysis/stop_words/0"),
+    ("PUT", "", '{"instructions": "say @"}', "/instructions"),
+    ("PATCH", "", '{"description": "@"}', "/description"),
+    ("PUT", "/documents/d", '{"text": "words", "title": "@"}', "/title"),
+    ("PUT", "/documents/d", '{"text": "words", "metadata": {"a": ["@"]}}', "/metadata/a/0"),
+    ("PUT", "/documents/d", '{"chunks": [{"text": "@"}]}', "/chunks/0/text"),
+    ("PATCH", "/documents/d", '{"metadata": {"@": 1}}', "/metadata/\ufffd"),
+    ("POST", "/documents/delete", '{"filter": {"field": "a", "op": "eq", "value": "@"}}', "/filter/value"),
+    ("POST", "/search", '{"query": "@"}', "/query"),
+    ("POST", "/search", '{"query": "x", "queries": ["y", "@"]}', "/queries/1"),
+    ("POST", "/search", '{"query": "x", "filter": {"field": "@", "op": "exists", "value": true}}', "/filter/field"),
+    ("POST", "/ask", '{"question": "@"}', "/question"),
+    ("POST", "/ask", '{"question": "x", "messages": [{"role": "user", "content": "@"}]}', "/messages/0/content"),
+    ("POST", "/webhooks", '{"url": "https://example.org/@"}', "/url"),
+    ("POST", "/../../search", '{"query": "x", "collections": ["@"]}', "/collections/0"),
+    ("POST", "/../../keys", '{"name": "@", "role": "search", "collections": []}', "/name"),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body", "pointer"), LONE)
+def test_a_string_that_is_no_unicode_is_refused_by_every_route_and_named(
+    admin: TestClient, collection: str, method: str, path: str, body: str, pointer: str
+) -> None:
+    answer = admin.request(
+        method, f"/v1/collections/{collection}{path}", content=body.replace("@", r"\ud800").encode(), headers=JSON
+    )
+    assert answer.status_code == 422, answer.text
+    assert [(error["pointer"], error["code"]) for error in answer.json()["errors"]] == [(pointer, "lone_surrogate")]
+    assert pointer in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("name", ["filter", "metadata"])
+def test_json_in_a_query_parameter_is_unicode_too(admin: TestClient, collection: str, name: str) -> None:
+    path, method = {"filter": ("", "GET"), "metadata": ("/d/original", "PUT")}[name]
+    params = {name: r'{"field": "a", "op": "eq", "value": "\ud800"}'}
+    answer = admin.request(method, f"/v1/collections/{collection}/documents{path}", params=params)
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["pointer"] == f"query:{name}/value"
+
+
+def test_a_document_of_a_batch_that_is_no_unicode_fails_alone(admin: TestClient, collection: str) -> None:
+    body = rb"""{"documents": [
+        {"id": "a", "text": "fine"}, {"id": "b", "text": "x", "title": "\ud800"}, {"id": "\ud800", "text": "x"}
+    ]}"""
+    answer = admin.post(f"/v1/collections/{collection}/documents", content=body, headers=JSON | {"Prefer": "wait=30"})
+    results = answer.json()["results"]
+    assert [item["status"] for item in results] == [201, 422, 422]
+    pointers = [item["error"]["errors"][0]["pointer"] for item in results[1:]]
+    assert pointers == ["/documents/1/title", "/documents/2/id"]
+    assert [item["id"] for item in results] == ["a", "b", None]
 
 
 def test_a_body_that_is_not_declared_as_json_is_unsupported(admin: TestClient, collection: str) -> None:

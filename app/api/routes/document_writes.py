@@ -18,7 +18,7 @@ from app.api.dependencies import Access, IngestAccess
 from app.api.document_chunking import body_chunking, own_chunking, query_chunking
 from app.api.document_rules import DocumentId, check_document_id, check_metadata, id_from_filename
 from app.api.idempotency import IdempotencyKey, answered_once
-from app.api.json_body import parse_json
+from app.api.json_body import is_unicode, parse_json, refuse_lone_surrogates
 from app.api.preconditions import WritePrecondition
 from app.api.problems import validation_problem
 from app.api.schemas.documents import (
@@ -242,6 +242,7 @@ def _batch_item(access: Access, index: int, raw: Any) -> Item:
     prefix = f"/documents/{index}"
 
     def prepare() -> Submission:
+        refuse_lone_surrogates(raw, prefix)
         try:
             document = _BATCH_DOCUMENT.validate_python(raw)
         except ValidationError as error:
@@ -251,7 +252,7 @@ def _batch_item(access: Access, index: int, raw: Any) -> Item:
         return _text_submission(access, document.id, document, body_chunking(access, document, prefix))
 
     named = raw.get("id") if isinstance(raw, dict) else None
-    return Item(named if isinstance(named, str) else None, prepare)
+    return Item(named if isinstance(named, str) and is_unicode(named) else None, prepare)
 
 
 def _upload_info(access: Access, form: Form) -> UploadInfo:
