@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from app.indexes.analysis import Analyzer, fold, stop_words_of
 from app.indexes.languages import DEFAULT_LANGUAGE, query_language
 from app.indexes.opening import OpenCollection
-from app.indexes.port import KeywordIndex, Phrase, Restriction, Wording
+from app.indexes.port import Phrase, Restriction, Wording
 from app.retrieval.query_syntax import TypedQuery, quoted_phrases
 from app.retrieval.run import SearchRun
-from app.retrieval.seen import seen_frequencies
+from app.retrieval.seen import seen_frequencies, seen_with_prefix
 from app.retrieval.spelling import completions, misspellings
 from app.retrieval.vocabulary import analyzed_synonyms, folded_stop_words, synonyms_in
 
@@ -79,7 +79,7 @@ def read_terms(run: SearchRun, text: str) -> QueryTerms:
     draft = _drafted(analyzers, text, stop_words | folded_stop_words(run.plan.vocabulary))
     synonyms = _add_synonyms(run, analyzers, text, draft)
     if run.plan.as_you_type:
-        _add_completions(run.opened.index.keyword, analyzers, text, draft)
+        _add_completions(run, analyzers, text, draft)
     frequencies = _frequencies(run, draft)
     written = frozenset(draft.written)
     guessed = _guess(run, analyzers, draft, frequencies) if run.plan.fuzzy else {}
@@ -130,13 +130,13 @@ def _add_synonyms(run: SearchRun, analyzers: Sequence[Analyzer], text: str, draf
     return used
 
 
-def _add_completions(index: KeywordIndex, analyzers: Sequence[Analyzer], text: str, draft: _Draft) -> None:
+def _add_completions(run: SearchRun, analyzers: Sequence[Analyzer], text: str, draft: _Draft) -> None:
     last = _LAST_WORD.search(text)
     prefix = fold(last[0]) if last else ""
     # Of a script without spaces each character is a term, by which every longer word is found.
     if len(prefix) < LEAST_PREFIX or len(analyzers[0].phrase(prefix)) != 1:
         return
-    found = index.terms_with_prefix(prefix, MOST_COMPLETIONS)
+    found = seen_with_prefix(run, prefix, MOST_COMPLETIONS)
     found += [term for analyzer in analyzers for term in analyzer.stems(completions(prefix))]
     draft.add(analyzers[0].phrase(prefix)[0], prefix, ((term,) for term in dict.fromkeys(found)))
 

@@ -6,6 +6,11 @@ import pytest
 
 from app.filters import Condition, Operator
 from app.retrieval.plan import RerankOptions
+from app.retrieval.planning import build_plan
+from app.retrieval.query_terms import read_terms
+from app.retrieval.run import Models, SearchRun
+from app.retrieval.trace import Trace
+from app.telemetry import StageTimer
 
 PUBLIC = Condition("team", Operator.EQ, "public")
 
@@ -57,3 +62,32 @@ def test_words_alone_rerank_as_if_hidden_documents_were_not_there(guarded: Any) 
 def test_words_of_documents_that_are_seen_are_guessed_and_completed(guarded: Any) -> None:
     assert set(guarded.find("gardan", mode="keyword", forced_filter=PUBLIC)) == {"open", "hours"}
     assert guarded.find("muse", mode="keyword", as_you_type=True, forced_filter=PUBLIC) == ["hours"]
+
+
+def completions(guarded: Any, text: str) -> frozenset[str]:
+    """Return every term that the keyword leg looks up for a key that sees the public documents alone."""
+    plan = build_plan(text, guarded.settings, forced_filter=PUBLIC, as_you_type=True)
+    opened = guarded.opened
+    opened.fresh()
+    run = SearchRun(opened, Models(), plan, opened.store.scope(plan.filter, None), StageTimer(), Trace(wanted=False))
+    return read_terms(run, text).forms
+
+
+@pytest.mark.parametrize("hidden", [1, 60, 700])
+def test_words_of_hidden_documents_take_no_completion_from_those_that_are_seen(guarded: Any, hidden: int) -> None:
+    """Each hidden word is in two chunks, more than any word that is seen."""
+    crowd = [f"muse{number:03}x" for number in range(hidden)]
+    for name in ("first", "second"):
+        guarded.put(name, *(" ".join(crowd[place : place + 50]) for place in range(0, hidden, 50)), team="board")
+    guarded.put("more", "musette", team="public")
+    assert set(guarded.find("muse", mode="keyword", as_you_type=True, forced_filter=PUBLIC)) == {"hours", "more"}
+    forms = completions(guarded, "muse")
+    assert forms >= {"museum", "musett"}
+    assert not forms & set(crowd)
+
+
+def test_words_that_are_seen_and_hidden_ones_may_stand_in_any_order(guarded: Any) -> None:
+    words = [f"zeta{number:02}" for number in range(60)]
+    for place, word in enumerate(words):
+        guarded.put(word, *[word] * (1 + place % 3), team="public" if place % 2 else "board")
+    assert {word for word in completions(guarded, "zeta") if word in words} == set(words[1::2])
