@@ -95,7 +95,7 @@ def _find(opened: OpenCollection, threshold: float, report: JobReport) -> _Found
     for first in range(0, len(found.keys), _CHUNKS_AT_ONCE):
         report.advance(first)
         some = [key for key in found.keys[first : first + _CHUNKS_AT_ONCE].tolist() if key not in looked_at]
-        vectors = {chunk.chunk_key: chunk.vector for chunk in opened.store.indexed_chunks(some)}
+        vectors = opened.store.vectors_of(some)
         for key in some:
             if key in looked_at or key not in vectors:
                 continue

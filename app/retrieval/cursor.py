@@ -73,11 +73,9 @@ def _invalid(detail: str) -> InvalidCursor:
 def only_visible(run: SearchRun, scored: Scored) -> Scored:
     """Return the hits whose documents the search may see now; others are blanked out, so that places stay."""
     keys = scored.ranking.candidates.keys
-    chunks = run.store.indexed_chunks(keys.tolist())
-    documents = np.array([chunk.document_key for chunk in chunks], np.int64)
-    inside = run.scope.document_keys
-    allowed = np.ones(len(documents), bool) if inside is None else np.isin(documents, inside)
-    visible = np.array([chunk.chunk_key for chunk in chunks], np.int64)[allowed]
+    visible, documents = run.store.document_keys(keys.tolist())
+    if run.scope.document_keys is not None:
+        visible = visible[np.isin(documents, run.scope.document_keys)]
     candidates = Candidates(np.where(np.isin(keys, visible), keys, _NOBODY), scored.ranking.candidates.scores)
     return replace(scored, ranking=Ranking(candidates, scored.ranking.score_type))
 

@@ -22,7 +22,7 @@ def diversify(run: SearchRun, ranking: Ranking) -> Ranking:
     if options is None or not len(ranking.candidates.keys):
         return ranking
     with run.timer.stage("diversify"):
-        by_key = {chunk.chunk_key: chunk.vector for chunk in run.store.indexed_chunks(ranking.key_list())}
+        by_key = run.store.vectors_of(ranking.key_list())
         there = np.flatnonzero([key in by_key for key in ranking.key_list()])
         ranking = ranking.picked(there)
         vectors = np.array([by_key[key] for key in ranking.key_list()], np.float32)

@@ -47,6 +47,10 @@ _PARENT_KEYS = select(chunks.c.key, chunks.c.parent_key).where(
     one_of(chunks.c.key, "chunk_keys"), chunks.c.parent_key.is_not(None)
 )
 
+_CHILDREN = chunks.c.kind == "child"
+_DOCUMENT_KEYS = select(gathered(chunks.c.key), gathered(chunks.c.document_key)).where(
+    _CHILDREN, one_of(chunks.c.key, "chunk_keys")
+)
 _CHILD_KEYS = (
     select(chunks.c.key, chunks.c.parent_key)
     .where(one_of(chunks.c.parent_key, "parent_keys"))
@@ -102,6 +106,12 @@ def children_of(connection: Connection, parent_keys: Sequence[int]) -> dict[int,
     for row in connection.execute(_CHILD_KEYS, {"parent_keys": parent_keys}):
         children[row.parent_key].append(row.key)
     return dict(children)
+
+
+def document_keys(connection: Connection, chunk_keys: Sequence[int]) -> tuple[Keys, Keys]:
+    """Return the keys of those of the children that exist, and that of the document of each."""
+    keys, of_documents = connection.execute(_DOCUMENT_KEYS, {"chunk_keys": chunk_keys}).one()
+    return numbers(keys, np.int64), numbers(of_documents, np.int64)
 
 
 def document_chunks(

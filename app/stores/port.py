@@ -315,6 +315,14 @@ class CollectionStore(Protocol):
         """Return the keys of each parent's children in the order of the text, by the parent's key."""
         ...
 
+    def document_keys(self, chunk_keys: Sequence[int]) -> tuple[Keys, Keys]:
+        """Return the keys of those of the children that still exist, and beside each that of its document."""
+        ...
+
+    def vectors_of(self, chunk_keys: Sequence[int]) -> dict[int, NDArray[np.float32]]:
+        """Return the vectors, of text with context, of those of the children that still exist, by chunk key."""
+        ...
+
     # --- what an index follows ---
 
     def revision(self) -> int:

@@ -46,12 +46,12 @@ from app.stores.vectors import (
     stage_vectors,
     stored_space,
     vector_fields,
+    vectors_of,
 )
 
 DATABASE_NAME = "collection.db"
 ORIGINALS_NAME = "originals"
 _HASHES_AT_ONCE = 1000
-_DOCUMENTS_VERIFIED_AT_ONCE = 100
 
 
 class SqliteStore:
@@ -296,6 +296,16 @@ class SqliteStore:
         with self._database.reading() as connection:
             return chunks.children_of(connection, parent_keys)
 
+    def document_keys(self, chunk_keys: Sequence[int]) -> tuple[Keys, Keys]:
+        """Return the keys of those of the children that still exist, and beside each that of its document."""
+        with self._database.reading() as connection:
+            return chunks.document_keys(connection, chunk_keys)
+
+    def vectors_of(self, chunk_keys: Sequence[int]) -> dict[int, NDArray[np.float32]]:
+        """Return the vectors of those of the children that still exist, by chunk key."""
+        with self._database.reading() as connection:
+            return vectors_of(connection, chunk_keys)
+
     # --- what an index follows ---
 
     def revision(self) -> int:
@@ -364,21 +374,7 @@ class SqliteStore:
 
     def verify(self, advance: Callable[[int], None] | None = None) -> list[dict[str, Any]]:
         """Return differences inside the store."""
-        with self._database.reading(limited=False) as connection:
-            found = verification.file_differences(connection)
-        with self._database.reading(snapshot=True, limited=False) as connection:
-            found += verification.log_differences(connection)
-        last: int | None = 0
-        looked_at = 0
-        while last is not None:
-            # A transaction for some documents at a time lets the log of a busy collection be emptied between them.
-            with self._database.reading(snapshot=True, limited=False) as connection:
-                some, last = verification.document_differences(connection, last, _DOCUMENTS_VERIFIED_AT_ONCE)
-            found += some
-            looked_at += _DOCUMENTS_VERIFIED_AT_ONCE
-            if advance is not None and last is not None:
-                advance(looked_at)
-        return found
+        return verification.differences(self._database, advance)
 
     def snapshot(self, target: Path, *, without_work: bool = False) -> None:
         """Write the store as it is at one moment to a new file."""

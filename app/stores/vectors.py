@@ -46,6 +46,7 @@ _DISTANCES = {
     )
     for field, source in SOURCES.items()
 }
+_VECTORS = select(vectors.c.chunk_key, vectors.c.vector).where(one_of(vectors.c.chunk_key, "chunk_keys"))
 _RANKED = select(vectors.c.chunk_key, _DISTANCE).order_by(_DISTANCE, vectors.c.chunk_key).limit(bindparam("limit"))
 _RANKED_IN_SCOPE = _RANKED.join(chunks).where(one_of(chunks.c.document_key, "document_keys"))
 
@@ -67,6 +68,11 @@ def vector_fields(connection: Connection) -> frozenset[VectorField]:
     has_content, has_parents = connection.execute(_FIELDS).one()
     fields: dict[VectorField, bool] = {"content": has_content, "parent": has_parents}
     return frozenset(field for field, is_held in fields.items() if is_held)
+
+
+def vectors_of(connection: Connection, chunk_keys: Sequence[int]) -> dict[int, NDArray[np.float32]]:
+    """Return the vectors of those of the children that exist, by chunk key."""
+    return {key: loaded_vector(stored) for key, stored in connection.execute(_VECTORS, {"chunk_keys": chunk_keys})}
 
 
 def known_vectors(connection: Connection, text_hashes: Sequence[bytes]) -> dict[bytes, NDArray[np.float32]]:

@@ -1,7 +1,7 @@
 """Look for differences inside a store."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import BindParameter, Connection, bindparam, func, select
@@ -10,6 +10,7 @@ from app.domain import indexed_text, text_hash
 from app.stores.attributes import Attribute
 from app.stores.changes import oldest_revision
 from app.stores.chunks import chunk_id
+from app.stores.connection import Database
 from app.stores.documents import attributes_of
 from app.stores.schema import (
     attributes,
@@ -24,6 +25,8 @@ from app.stores.schema import (
 from app.stores.texts import SEGMENT_CHARACTERS, read_text
 
 Difference = dict[str, Any]
+
+_DOCUMENTS_AT_ONCE = 100
 
 # Run for each group of documents, so built once.
 _FIRST: BindParameter[int] = bindparam("first")
@@ -61,13 +64,32 @@ _CHUNKS = (
 )
 
 
-def file_differences(connection: Connection) -> list[Difference]:
+def differences(database: Database, advance: Callable[[int], None] | None) -> list[Difference]:
+    """Return every difference in a collection's database; `advance` hears how many documents were looked at."""
+    with database.reading(limited=False) as connection:
+        found = _file_differences(connection)
+    with database.reading(snapshot=True, limited=False) as connection:
+        found += _log_differences(connection)
+    last: int | None = 0
+    looked_at = 0
+    while last is not None:
+        # A transaction for some documents at a time lets the log of a busy collection be emptied between them.
+        with database.reading(snapshot=True, limited=False) as connection:
+            some, last = _document_differences(connection, last, _DOCUMENTS_AT_ONCE)
+        found += some
+        looked_at += _DOCUMENTS_AT_ONCE
+        if advance is not None and last is not None:
+            advance(looked_at)
+    return found
+
+
+def _file_differences(connection: Connection) -> list[Difference]:
     """Return what SQLite itself finds wrong with the file."""
     findings = connection.exec_driver_sql("PRAGMA quick_check").scalars()
     return [_difference("damaged_file", str(finding)) for finding in findings if finding != "ok"]
 
 
-def log_differences(connection: Connection) -> list[Difference]:
+def _log_differences(connection: Connection) -> list[Difference]:
     """Return chunks whose newest line in the change log does not tell what became of them."""
     newest = select(func.max(changes.c.revision)).group_by(changes.c.chunk_key)
     told = select(changes.c.chunk_key, changes.c.operation).where(changes.c.revision.in_(newest)).subquery()
@@ -86,7 +108,7 @@ def log_differences(connection: Connection) -> list[Difference]:
     ]
 
 
-def document_differences(connection: Connection, after: int, limit: int) -> tuple[list[Difference], int | None]:
+def _document_differences(connection: Connection, after: int, limit: int) -> tuple[list[Difference], int | None]:
     """Return the differences in documents with keys above `after`, and the last key looked at, `None` at the end."""
     rows = connection.execute(
         select(documents).where(documents.c.key > after).order_by(documents.c.key).limit(limit)

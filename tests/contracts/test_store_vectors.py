@@ -274,3 +274,26 @@ def test_languages_are_told_by_how_many_documents_have_them(store: CollectionSto
     assert store.languages() == ("fr", "es", "de")
     store.delete_documents(["d1", "d3"])
     assert store.languages() == ("es", "de", "fr")
+
+
+def test_documents_and_vectors_of_children_are_told_by_chunk_and_of_nothing_else(store: CollectionStore) -> None:
+    store.replace_document(nested(store, "a", ["one ", "two ", "three "]))
+    put(store, "b", ["four "])
+    put(store, "gone", ["five "])
+    (of_b,), (gone,) = keys_of(store, "b"), keys_of(store, "gone")
+    store.delete_documents(["gone"])
+    parents = [chunk.chunk_key for chunk in store.chunks("a", limit=10, after=None, kind="parent")]
+    asked = [of_b, gone, *parents, *keys_of(store, "a")]
+    documents = {name: store.document(name).key for name in ("a", "b")}  # type: ignore[union-attr]
+
+    keys, of_documents = store.document_keys(asked)
+    assert dict(zip(keys.tolist(), of_documents.tolist(), strict=True)) == {
+        of_b: documents["b"],
+        **dict.fromkeys(keys_of(store, "a"), documents["a"]),
+    }
+    vectors = store.vectors_of(asked)
+    assert vectors.keys() == set(keys.tolist())
+    for chunk in store.indexed_chunks(asked):
+        assert np.array_equal(vectors[chunk.chunk_key], chunk.vector)
+    assert [len(column) for column in store.document_keys([])] == [0, 0]
+    assert store.vectors_of([]) == {}
