@@ -35,7 +35,7 @@ def same_space(one: EmbeddingSpace, other: EmbeddingSpace) -> bool:
     """Return whether vectors of the two spaces may be compared; an absent fingerprint is not held against either."""
     if (one.model, one.dimensions) != (other.model, other.dimensions):
         return False
-    if not one.fingerprint or not other.fingerprint:
+    if not one.fingerprint or not other.fingerprint or one.fingerprint == other.fingerprint:
         return True
     cosine = sum(a * b for a, b in zip(one.fingerprint, other.fingerprint, strict=True))
     return cosine >= _SAME_FINGERPRINT_COSINE

@@ -44,21 +44,13 @@ class OpenCollection:
         self.store = store
         self.index = index.in_space(store.embedding_space()).with_fields(store.vector_fields())
         self.analyzer = analyzer
-        self._languages: tuple[int, tuple[str, ...]] = (-1, ())
         self._opening = threading.Lock()
         self._starting = threading.Lock()
         self._following: threading.Thread | None = None
 
     def languages(self) -> tuple[str, ...]:
-        """Return the languages of its documents beside the defaults of their scripts, the most frequent first.
-
-        They are read when something has changed.
-        """
-        # What a search finds by them is in the index, and to ask that for its revision costs a fiftieth.
-        revision = self.index.keyword.revision()
-        if self._languages[0] != revision:
-            self._languages = (revision, self.store.languages())
-        return self._languages[1]
+        """Return the languages of its documents beside the defaults of their scripts, the most frequent first."""
+        return self.store.languages()
 
     def analyzers(self) -> tuple[Analyzer, ...]:
         """Return the analyzers by which its documents were read, the default one first, at most `MOST_LANGUAGES`.

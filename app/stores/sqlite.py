@@ -324,8 +324,7 @@ class SqliteStore:
 
     def languages(self) -> tuple[str, ...]:
         """Return the languages of its documents, those of the most documents first."""
-        with self._database.reading() as connection:
-            return documents.languages(connection)
+        return self._remembered.get("languages", documents.languages)
 
     def vector_fields(self) -> frozenset[VectorField]:
         """Return the fields beside `context` that hold vectors of their own."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.indexes.local.sketch import ZERO_CODE, Codes, make_sketch, reach_of
-from app.indexes.local.vectors import ExactRows, Floats, Found, Mask, among
+from app.indexes.local.vectors import ExactRows, Floats, Found, Mask, among, search_on_one_processor
 from app.stores.port import Keys
 
 SKETCHED_ROWS = 4096
@@ -175,8 +175,7 @@ class QuantisedRows:
         if limit == 0:
             return self.every_key[:0], np.zeros(0, np.float32)
         rounded, unit = self._rounded(query)
-        # Per thread: faiss would wake a team of threads for this one query.
-        faiss.omp_set_num_threads(1)
+        search_on_one_processor()
         rows, products = self._found(rounded, limit, inside, count)
         return self.every_key[rows], products * np.float32(unit) + self.offset @ query
 

@@ -3,6 +3,7 @@
 Rows of every kind are immutable, so that searches need no lock.
 """
 
+import threading
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -16,6 +17,17 @@ Floats: TypeAlias = NDArray[np.float32]
 Mask: TypeAlias = NDArray[np.bool_]
 Found: TypeAlias = tuple[Keys, Floats]
 """Chunk keys and scores."""
+
+
+_threads = threading.local()
+
+
+def search_on_one_processor() -> None:
+    """Let faiss work on this thread alone: it would wake a team of threads for every query."""
+    # Every call of faiss gives the interpreter's lock away, and to get it back took longer than many a search.
+    if not getattr(_threads, "is_set", False):
+        faiss.omp_set_num_threads(1)
+        _threads.is_set = True
 
 
 @dataclass(frozen=True, slots=True)
