@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from app.answering.sentences import script
 from app.domain import Passage
 from app.inference.port import Message
+from app.inference.quoting import without_control_tokens
 
 NO_ANSWER = "NOT_IN_SOURCES"
 """What the model is told to say alone where the sources hold no answer."""
@@ -41,8 +42,8 @@ def grounded_prompt(
 ) -> list[Message]:
     """Return the messages that ask for an answer from the sources, which are numbered from 1.
 
-    The fences carry a number that is drawn for this prompt, and `<<<` inside a source is spaced out, so that no
-    document can end its fence and speak as the system.
+    The fences carry a number that is drawn for this prompt, and `<<<` and control tokens inside a source are spaced
+    out, so that no document can end its fence and speak as the system.
     """
     nonce = secrets.token_hex(8)
     rules = TEMPLATES[template].format(count=len(sources), no_answer=NO_ANSWER, nonce=nonce)
@@ -76,4 +77,4 @@ def _heading(source: Passage) -> str:
 
 
 def _harmless(text: str) -> str:
-    return text.replace("<<<", "< < <")
+    return without_control_tokens(text.replace("<<<", "< < <"))

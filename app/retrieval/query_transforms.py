@@ -5,7 +5,6 @@ Labels". Decomposition: Khot et al. 2022. What the caller wrote is material for 
 """
 
 import contextvars
-import json
 import re
 import time
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from typing import TypeVar
 
 from app.errors import FootnoteError, LanguageModelUnavailable, Unavailable, UpstreamRejected
 from app.inference.port import LanguageModel, Message
+from app.inference.quoting import as_data, without_control_tokens
 from app.processors import processors
 from app.retrieval.plan import SearchPlan
 from app.retrieval.planning import clean_query
@@ -31,6 +31,8 @@ MOST_PARTS = 4
 """Sub-questions that one question is taken apart into."""
 
 LONGEST_LINE = 1000
+
+LONGEST_PASSAGE = 4000
 
 _LINE_MARK = re.compile(r"^\s*(?:[-*•]|\(?\d{1,2}[.):、])\s*")
 _QUOTES = "\"'“”‘’「」`"
@@ -135,7 +137,7 @@ def _asked(run: SearchRun, ask: _Ask, given: tuple[str, ...]) -> SearchQueries:
     if wanted.decompose:
         asked["decompose"] = _started(lambda: ask.lines(*_about(_PARTS, query, MOST_PARTS)))
     if wanted.hyde:
-        asked["hyde"] = _started(lambda: [ask.text(_PASSAGE, query[:MOST_QUERY_CHARACTERS], max_tokens=300)])
+        asked["hyde"] = _started(lambda: [ask.text(_PASSAGE, _told(query), max_tokens=300)[:LONGEST_PASSAGE]])
     made = {name: _waited(run, ask, name, future) or [] for name, future in asked.items()}
     more = [*made.get("multi_query", []), *made.get("decompose", [])]
     texts = tuple(dict.fromkeys((query, *given[1:], *more)))
@@ -145,7 +147,11 @@ def _asked(run: SearchRun, ask: _Ask, given: tuple[str, ...]) -> SearchQueries:
 
 
 def _about(instruction: str, query: str, count: int) -> tuple[str, str, int]:
-    return instruction.format(count=count), query[:MOST_QUERY_CHARACTERS], count
+    return instruction.format(count=count), _told(query), count
+
+
+def _told(query: str) -> str:
+    return without_control_tokens(query[:MOST_QUERY_CHARACTERS])
 
 
 def _rewritten(ask: _Ask, plan: SearchPlan) -> str:
@@ -154,8 +160,7 @@ def _rewritten(ask: _Ask, plan: SearchPlan) -> str:
     history = "\n".join(turns)[-MOST_HISTORY_CHARACTERS:]
     # As JSON, so that no text of the conversation can pass for its frame.
     asked = {"conversation": history, "last_message": plan.query[:MOST_QUERY_CHARACTERS]}
-    content = json.dumps(asked, ensure_ascii=False)
-    return next(iter(ask.lines(_REWRITE, content, 1)), "")
+    return next(iter(ask.lines(_REWRITE, as_data(asked), 1)), "")
 
 
 def _started(call: Callable[[], Made]) -> "Future[Made]":

@@ -1,6 +1,7 @@
 """Let a language model judge passages, one by one or all at once; passages go to it as data, quoted as JSON."""
 
 import json
+import math
 import re
 from collections.abc import Sequence
 from concurrent.futures import Executor
@@ -9,8 +10,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from app.errors import LanguageModelUnavailable, RerankUnavailable, UpstreamRejected
+from app.errors import LanguageModelUnavailable, RerankUnavailable, UpstreamAuthentication, UpstreamRejected
 from app.inference.port import LanguageModel, Message
+from app.inference.quoting import as_data
 from app.inference.rerankers.deadline import Deadline, each_in_time
 from app.inference.token_counter import estimate_tokens
 
@@ -40,8 +42,10 @@ _LEAST_IN_A_LIST = 4
 class LanguageModelReranker:
     """Pointwise: each passage gets a score of its own, several side by side. Listwise: one order of all.
 
-    A list that is longer than the model's window is ordered from its end in windows that overlap by half, so that the
-    best come to the front (RankGPT, Sun 2023). Answers that are not the JSON asked for raise `UpstreamRejected`.
+    A passage may speak to the model, so it can spoil no place but its own: one that gets no usable score gets 0, one
+    above or below the scale its end, and numbers of an order that are of no passage or come again do not count. A list
+    that is longer than the model's window is ordered from its end in windows that overlap by half, so that the best
+    come to the front (RankGPT, Sun 2023). Where no answer is the JSON asked for, `UpstreamRejected` is raised.
     """
 
     def __init__(self, model: LanguageModel, pool: Executor, method: Method) -> None:
@@ -65,16 +69,25 @@ class LanguageModelReranker:
         if self._method == "listwise":
             return self._by_order(query, texts, deadline)
         found = each_in_time(self._pool, lambda text: self._score(query, text, deadline), texts, deadline)
-        return np.array(found, np.float32)
+        rejected = [each for each in found if isinstance(each, UpstreamRejected)]
+        if rejected and len(rejected) == len(found):
+            raise rejected[0]
+        return np.array([0 if isinstance(each, UpstreamRejected) else each for each in found], np.float32)
 
     def close(self) -> None:
         """Do nothing: model and threads belong to who gave them."""
 
-    def _score(self, query: str, text: str, deadline: Deadline) -> float:
-        score = self._ask(_POINTWISE, {"query": query, "passage": text}, 0, deadline).get("score")
-        if not isinstance(score, (int, float)) or isinstance(score, bool) or not 0 <= score <= HIGHEST:
-            raise UpstreamRejected(f"The language model gave a passage no score from 0 to {HIGHEST}")
-        return score / HIGHEST
+    def _score(self, query: str, text: str, deadline: Deadline) -> float | UpstreamRejected:
+        try:
+            score = self._ask(_POINTWISE, {"query": query, "passage": text}, 0, deadline).get("score")
+        except UpstreamAuthentication:
+            raise
+        except UpstreamRejected as error:
+            return error
+        is_number = type(score) is int or (type(score) is float and math.isfinite(score))
+        if not is_number:
+            return UpstreamRejected(f"The language model gave a passage no score from 0 to {HIGHEST}")
+        return min(max(score, 0), HIGHEST) / HIGHEST
 
     def _by_order(self, query: str, texts: Sequence[str], deadline: Deadline) -> NDArray[np.float32]:
         order = list(range(len(texts)))
@@ -99,15 +112,15 @@ class LanguageModelReranker:
         """Return the places of the texts, best first; what the model leaves out comes last, in the order given."""
         passages = [{"number": number, "passage": text} for number, text in enumerate(texts, start=1)]
         order = self._ask(_LISTWISE, {"query": query, "passages": passages}, len(texts), deadline).get("order")
-        numbers = set(range(1, len(texts) + 1))
-        if not isinstance(order, list) or not order or not all(type(number) is int for number in order):
+        numbers = range(1, len(texts) + 1)
+        told = order if isinstance(order, list) else []
+        chosen = dict.fromkeys(number for number in told if type(number) is int and number in numbers)
+        if not chosen:
             raise UpstreamRejected("The language model gave no order of the passages")
-        if len(set(order)) < len(order) or not numbers.issuperset(order):
-            raise UpstreamRejected("The language model's order holds a passage twice, or one that it was not given")
-        return [number - 1 for number in [*order, *sorted(numbers.difference(order))]]
+        return [number - 1 for number in dict.fromkeys((*chosen, *numbers))]
 
     def _ask(self, rules: str, data: dict[str, Any], numbers: int, deadline: Deadline) -> dict[str, Any]:
-        messages = [Message("system", rules), Message("user", json.dumps(data, ensure_ascii=False))]
+        messages = [Message("system", rules), Message("user", as_data(data))]
         try:
             answer = self._model.complete(
                 messages,
