@@ -84,8 +84,7 @@ class LanguageModelReranker:
             raise
         except UpstreamRejected as error:
             return error
-        is_number = type(score) is int or (type(score) is float and math.isfinite(score))
-        if not is_number:
+        if isinstance(score, bool) or not isinstance(score, (int, float)) or score != score or abs(score) == math.inf:
             return UpstreamRejected(f"The language model gave a passage no score from 0 to {HIGHEST}")
         return min(max(score, 0), HIGHEST) / HIGHEST
 
