@@ -98,6 +98,21 @@ class Settings(BaseSettings):
     max_vocabulary: int = Field(5000, ge=0, description="Synonyms and stop words of one collection, together")
     max_search_collections: int = Field(32, ge=1, description="Most collections of one search")
     max_expand_characters: int = Field(100_000, ge=1, description="Most characters that one hit may be expanded to")
+    max_merged_characters: int = Field(
+        6000, ge=1, description="Longest passage that `diversity.merge` makes of hits that touch"
+    )
+    max_group_members: int = Field(
+        100, ge=1, description="Further hits of a document that its group names; more are a warning"
+    )
+    max_facet_values: int = Field(
+        100, ge=1, description="Values of a field that a facet tells, those of the most documents; more are a warning"
+    )
+    max_highlights: int = Field(100, ge=1, description="Places of words that one passage tells; more are a warning")
+    max_version_lines: int = Field(
+        1000,
+        ge=1,
+        description="Versions of one document that its history lists, beside those that can be brought back",
+    )
     max_queued_jobs: int = Field(10_000, ge=1, description="Jobs that may wait; one more is 429")
     parse_timeout_seconds: float = Field(120, gt=0, description="Time limit to parse and cut one document")
     parse_memory_bytes: int = Field(

@@ -7,18 +7,12 @@ from app.retrieval.ranking import Ranking
 from app.retrieval.run import SearchRun
 from app.stores.port import FoundChunk
 
-MOST_MERGED_CHARACTERS = 6000
-"""The longest passage that merging makes; a document found chunk by chunk would be one passage otherwise."""
-
-MOST_GROUPED = 100
-"""Further hits of a document that its group names, the best."""
-
 
 @dataclass(slots=True)
 class Hit:
     """One hit: the chunk that ranked best, where in its text it is, and what else of the document it stands for.
 
-    `place` is that of the chunk in the ranking.
+    `place` is that of the chunk in the ranking; `left_out` counts further hits that its group has no room for.
     """
 
     chunk: FoundChunk
@@ -28,13 +22,14 @@ class Hit:
     end: int
     merged: list[FoundChunk] = field(default_factory=list)
     grouped: list[tuple[FoundChunk, float]] = field(default_factory=list)
+    left_out: int = 0
 
-    def takes_in(self, chunk: FoundChunk) -> bool:
-        """Return whether the chunk overlaps or touches the hit, but for white space, within the longest merge."""
+    def takes_in(self, chunk: FoundChunk, most: int) -> bool:
+        """Return whether the chunk overlaps or touches the hit, but for white space, in at most so many characters."""
         if chunk.document_id != self.chunk.document_id or chunk.kind != self.chunk.kind:
             return False
         near = chunk.start <= self.end + _GAP and self.start <= chunk.end + _GAP
-        return near and max(self.end, chunk.end) - min(self.start, chunk.start) <= MOST_MERGED_CHARACTERS
+        return near and max(self.end, chunk.end) - min(self.start, chunk.start) <= most
 
     def pages(self) -> tuple[int | None, int | None]:
         """Return the first and the last page of the place, `None` in a text without pages."""
@@ -58,7 +53,16 @@ def arrange(run: SearchRun, ranking: Ranking, place: int) -> tuple[list[Hit], in
         return _first(run, ranking, place)
     hits = [hit for hit in _of_documents(run, ranking) if hit.place >= place]
     wanted = run.plan.top_k
+    _warn_of_cut_groups(run, hits[:wanted])
     return hits[:wanted], hits[wanted].place if wanted < len(hits) else None
+
+
+def _warn_of_cut_groups(run: SearchRun, page: list[Hit]) -> None:
+    most = run.plan.limits.group_members
+    longest = max((len(hit.grouped) + hit.left_out for hit in page), default=0)
+    if longest > most:
+        detail = f"a document has {longest} further hits; a group names the {most} best (FOOTNOTE_MAX_GROUP_MEMBERS)"
+        run.warn("group_cut", detail, limit=most)
 
 
 def _of_documents(run: SearchRun, ranking: Ranking) -> list[Hit]:
@@ -106,12 +110,14 @@ def _joins(plan: SearchPlan, found: Hit, siblings: list[Hit]) -> bool:
     chunk = found.chunk
     if plan.diversity is not None and plan.diversity.merge:
         for hit in siblings:
-            if hit.takes_in(chunk):
+            if hit.takes_in(chunk, plan.limits.merged_characters):
                 hit.start, hit.end = min(hit.start, chunk.start), max(hit.end, chunk.end)
                 hit.merged.append(chunk)
                 return True
     if plan.group_by == "document" and siblings:
-        if len(siblings[0].grouped) < MOST_GROUPED:
+        if len(siblings[0].grouped) < plan.limits.group_members:
             siblings[0].grouped.append((chunk, found.score))
+        else:
+            siblings[0].left_out += 1
         return True
     return False

@@ -21,7 +21,10 @@ from app.retrieval.run import SearchRun
 from app.retrieval.scored import LegColumn, Scored
 
 MOST_HITS = 2500
-"""Hits that a search lists over all of its pages: a cursor of so many fits into a request, however many are fused."""
+"""Hits that a search lists over all of its pages: a cursor of so many fits into a request, however many are fused.
+
+It belongs to the form of a cursor, which bounds what a caller can send, so it is no setting; see `listed`.
+"""
 
 _VERSION = 1
 _MOST_BYTES = 200_000
@@ -35,6 +38,17 @@ class PageStart:
 
     place: int = 0
     given: int = 0
+
+
+def listed(run: SearchRun, ranking: Ranking) -> Ranking:
+    """Return the first hits of the ranking, as many as a cursor carries; tell where there are more."""
+    count = len(ranking.candidates.keys)
+    if count > MOST_HITS:
+        detail = (
+            f"{count} hits were found; the first {MOST_HITS} are listed and counted, since a cursor carries no more"
+        )
+        run.warn("list_cut", detail, limit=MOST_HITS, hits=count)
+    return ranking.first(MOST_HITS)
 
 
 def encode_cursor(run: SearchRun, collection_name: str, scored: Scored, start: PageStart) -> str:

@@ -5,12 +5,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
+from app.domain import Notice
 from app.filters import Condition, Operator
 from app.retrieval.ranking import Ranking
 from app.retrieval.run import SearchRun
-
-MOST_VALUES = 100
-"""Values of one field that are told, those with the most documents."""
 
 Facets: TypeAlias = Mapping[str, tuple[tuple[Any, int], ...]]
 """By field its values, each with the number of documents that have it, the most first."""
@@ -20,13 +18,14 @@ def count_facets(run: SearchRun, ranking: Ranking) -> Facets:
     """Return the counts over the documents of every hit of the ranking, not only of those on this page.
 
     Each element of a list counts for its document. A field that no document of the collection has is a warning,
-    unless the key's filter hides some.
+    unless the key's filter hides some. Those of one collection of several are whole: they are cut when they are added.
     """
     if not run.plan.facets:
         return {}
     with run.timer.stage("facets"):
         metadata = {chunk.document_id: chunk.metadata for chunk in run.read(ranking.key_list())}
-        return {field: _counted(run, field, metadata.values()) for field in run.plan.facets}
+        counts = {field: _counted(run, field, metadata.values()) for field in run.plan.facets}
+    return counts if run.shared is not None else cut_facets(counts, run.plan.limits.facet_values, run.warnings)
 
 
 def add_facets(parts: Iterable[Facets]) -> Facets:
@@ -35,18 +34,28 @@ def add_facets(parts: Iterable[Facets]) -> Facets:
     for facets in parts:
         for field, counts in facets.items():
             added.setdefault(field, Counter()).update({_key(value): count for value, count in counts})
-    return {field: _most(counts) for field, counts in added.items()}
+    return {field: _in_order(counts) for field, counts in added.items()}
+
+
+def cut_facets(facets: Facets, most: int, warnings: list[Notice]) -> Facets:
+    """Return the values of the most documents, so many of each field; a field that has more is told in `warnings`."""
+    for field, counts in facets.items():
+        if len(counts) > most:
+            detail = f"{field!r} has {len(counts)} values; the {most} of the most documents are told"
+            extra = {"field": field, "limit": most, "values": len(counts)}
+            warnings.append(Notice("facet_cut", f"{detail} (FOOTNOTE_MAX_FACET_VALUES)", extra))
+    return {field: counts[:most] for field, counts in facets.items()}
 
 
 def _counted(run: SearchRun, field: str, documents: Any) -> tuple[tuple[Any, int], ...]:
     counts = Counter(key for metadata in documents for key in set(_values(metadata.get(field))))
     if not counts and not run.plan.is_narrowed:
         run.warnings += run.store.scope(Condition(field, Operator.EXISTS, value=True), None).warnings
-    return _most(counts)
+    return _in_order(counts)
 
 
-def _most(counts: Counter[str]) -> tuple[tuple[Any, int], ...]:
-    return tuple((json.loads(key), count) for key, count in counts.most_common(MOST_VALUES))
+def _in_order(counts: Counter[str]) -> tuple[tuple[Any, int], ...]:
+    return tuple((json.loads(key), count) for key, count in counts.most_common())
 
 
 def _values(value: Any) -> Iterator[str]:

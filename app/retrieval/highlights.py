@@ -1,5 +1,6 @@
 """Tell where the words of a query stand in a passage, as the analyzer understands both."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.domain import Span
@@ -7,12 +8,9 @@ from app.indexes.analysis import Analyzer
 from app.retrieval.query_terms import read_terms
 from app.retrieval.run import SearchRun
 
-MOST_HIGHLIGHTS = 100
-"""Places that one passage tells."""
-
 
 @dataclass(frozen=True, slots=True)
-class Highlighter:
+class _Highlighter:
     """Find the terms of one search in texts, in every language of the collection."""
 
     analyzers: tuple[Analyzer, ...]
@@ -34,13 +32,24 @@ class Highlighter:
                 merged[-1] = (merged[-1][0], max(last, merged[-1][1]))
             else:
                 merged.append((first, last))
-        return tuple(Span(start + first, start + last) for first, last in merged[:MOST_HIGHLIGHTS])
+        return tuple(Span(start + first, start + last) for first, last in merged)
 
 
-def highlighter(run: SearchRun) -> Highlighter | None:
-    """Return what finds the words of the search's queries, with all that counted as them; `None` where unasked."""
+def highlight(run: SearchRun, places: Sequence[tuple[str, int]]) -> list[tuple[Span, ...] | None]:
+    """Return where in each text, which begins so far into its document, the queries' words stand; `None` if unasked."""
     if not run.plan.highlight:
-        return None
+        return [None] * len(places)
+    words = _highlighter(run)
+    found = [words.spans(text, start) for text, start in places]
+    most = run.plan.limits.highlights
+    if any(len(spans) > most for spans in found):
+        detail = f"a passage holds the words of the query more than {most} times; it tells the first places"
+        run.warn("highlights_cut", f"{detail} (FOOTNOTE_MAX_HIGHLIGHTS)", limit=most)
+    return [spans[:most] for spans in found]
+
+
+def _highlighter(run: SearchRun) -> _Highlighter:
+    """Return what finds the words of the search's queries, with all that counted as them."""
     asked = [run.terms.get(text) or read_terms(run, text) for text in (run.plan.query, *run.plan.queries)]
     forms = frozenset[str]().union(*(each.forms for each in asked))
     analyzers = run.opened.analyzers()
@@ -48,4 +57,4 @@ def highlighter(run: SearchRun) -> Highlighter | None:
     parts = {
         character for form in forms if len(form) == 2 and len(analyzers[0].phrase(form)) == 2 for character in form
     }
-    return Highlighter(analyzers, forms - parts)
+    return _Highlighter(analyzers, forms - parts)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from app.domain import GroupMember, Passage
 from app.retrieval.arrange import Hit
 from app.retrieval.expansion import expand
-from app.retrieval.highlights import highlighter
+from app.retrieval.highlights import highlight
 from app.retrieval.run import SearchRun
 from app.retrieval.scored import Scored
 
@@ -17,7 +17,7 @@ def make_passages(
     places = scored.place_of()
     texts = [_text(run, hit) for hit in hits]
     contexts = expand(run, hits, first_rank)
-    marks = highlighter(run)
+    highlights = highlight(run, [(text, hit.start) for text, hit in zip(texts, hits, strict=True)])
     return tuple(
         Passage(
             rank=rank,
@@ -38,11 +38,13 @@ def make_passages(
             metadata=hit.chunk.metadata,
             rerank=scored.rerank_score(places[hit.chunk.chunk_key]),
             context=context,
-            highlights=None if marks is None else marks.spans(text, hit.start),
+            highlights=marks,
             merged=tuple(chunk.chunk_id for chunk in hit.merged),
             group=_group(run, hit),
         )
-        for rank, (hit, text, context) in enumerate(zip(hits, texts, contexts, strict=True), first_rank)
+        for rank, (hit, text, context, marks) in enumerate(
+            zip(hits, texts, contexts, highlights, strict=True), first_rank
+        )
     )
 
 

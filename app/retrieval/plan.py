@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 from app.domain import Notice
 from app.filters import Filter
 from app.inference.port import Message
+from app.retrieval.limits import DEFAULT_LIMITS, Limits
 from app.retrieval.vocabulary import NO_VOCABULARY, Vocabulary
 from app.stores.port import VectorField
 
@@ -160,6 +161,7 @@ class SearchPlan:
     explain: bool = False
     cursor: str | None = None
     preset: Preset | None = None
+    limits: Limits = DEFAULT_LIMITS
     notices: tuple[Notice, ...] = ()
     """What is to be told of the options themselves."""
 

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from app.errors import FieldError, InvalidRequest
 from app.filters import And, Filter
+from app.retrieval.limits import Limits
 from app.retrieval.plan import (
     DEFAULT_CANDIDATES,
     ExpandOptions,
@@ -53,6 +54,7 @@ def build_plan(
         is_narrowed=forced_filter is not None,
         document_ids=None if document_ids is None else tuple(document_ids),
         queries=tuple(map(clean_query, queries)),
+        limits=Limits.of(settings),
         **options,
     )
     wanted = max(DEFAULT_CANDIDATES, plan.top_k, plan.rerank.candidates if plan.rerank else 0)

@@ -7,7 +7,7 @@ from app.domain import Notice, Passage
 from app.indexes.opening import OpenCollection
 from app.processors import processors
 from app.retrieval.arrange import arrange
-from app.retrieval.cursor import MOST_HITS, PageStart, decode_cursor, encode_cursor, only_visible
+from app.retrieval.cursor import PageStart, decode_cursor, encode_cursor, listed, only_visible
 from app.retrieval.diversity import diversify
 from app.retrieval.explained import ExplainedStage, explained
 from app.retrieval.facets import Facets, count_facets
@@ -110,7 +110,7 @@ def _find(run: SearchRun) -> _Found:
         run.trace.add("fuse", fused.candidates, method=fused.score_type, weights=weights)
     ranking = rerank(run, fused, legs, queries.texts[0])
     ranking = above_minimum(run, ranking, legs)
-    ranking = diversify(run, ranking.first(MOST_HITS))
+    ranking = diversify(run, listed(run, ranking))
     _warn_of_no_terms(run, legs)
     return _Found(with_scores(ranking, fused, legs), PageStart(), queries, legs.term_weights)
 

@@ -7,7 +7,8 @@ from heapq import merge
 
 from app.domain import Notice, Passage
 from app.errors import FootnoteError, Unavailable, UpstreamRejected
-from app.retrieval.facets import add_facets
+from app.retrieval.facets import add_facets, cut_facets
+from app.retrieval.limits import DEFAULT_LIMITS, Limits
 from app.retrieval.run import SharedWork
 from app.retrieval.search import SearchResult
 
@@ -23,7 +24,7 @@ class Target:
     search: Callable[[SharedWork], SearchResult]
 
 
-def search_several(targets: Sequence[Target], top_k: int) -> SearchResult:
+def search_several(targets: Sequence[Target], top_k: int, limits: Limits = DEFAULT_LIMITS) -> SearchResult:
     """Return the best passages of all collections; one that does not answer is named in `degraded`.
 
     The query is transformed once, and embedded once by each model. Raises the first collection's error where none
@@ -39,10 +40,12 @@ def search_several(targets: Sequence[Target], top_k: int) -> SearchResult:
             failures[target.name] = failure
     if failures and not results:
         raise next(iter(failures.values()))
-    return _together(results, failures, top_k)
+    return _together(results, failures, top_k, limits)
 
 
-def _together(results: dict[str, SearchResult], failures: dict[str, FootnoteError], top_k: int) -> SearchResult:
+def _together(
+    results: dict[str, SearchResult], failures: dict[str, FootnoteError], top_k: int, limits: Limits
+) -> SearchResult:
     first = next(iter(results.values()))
     warnings = [
         Notice(notice.code, notice.detail, {**notice.extra, "collection": name})
@@ -53,6 +56,8 @@ def _together(results: dict[str, SearchResult], failures: dict[str, FootnoteErro
         Notice(failure.code, f"the collection {name} did not answer: {failure.detail}", {"collection": name})
         for name, failure in failures.items()
     ]
+    facets = add_facets(result.facets for result in results.values())
+    facets = cut_facets(facets, limits.facet_values, warnings)
     degraded = [*failures, *(step for result in results.values() for step in result.degraded)]
     stages = {stage for result in results.values() for stage in result.timings_ms}
     return SearchResult(
@@ -65,7 +70,7 @@ def _together(results: dict[str, SearchResult], failures: dict[str, FootnoteErro
             stage: math.fsum(result.timings_ms.get(stage, 0.0) for result in results.values())
             for stage in sorted(stages)
         },
-        facets=add_facets(result.facets for result in results.values()),
+        facets=facets,
     )
 
 

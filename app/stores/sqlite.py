@@ -61,6 +61,7 @@ class SqliteStore:
         self, folder: Path, settings: Settings, *, creates: bool = True, clock: Callable[[], datetime] = utc_now
     ) -> None:
         self._folder = folder
+        self._most_version_lines = settings.max_version_lines
         self._clock = clock
         self._scopes = scopes.ScopeCache()
         self._database = Database(
@@ -123,7 +124,7 @@ class SqliteStore:
             texts.write_pages(connection, key, prepared.pages)
             # The terms of a key never change, and the language makes them.
             replace_chunks(connection, key, prepared, keeps=same_language)
-            versions.forget(connection, prepared.keep_versions, key)
+            versions.forget(connection, prepared.keep_versions, key, most_lines=self._most_version_lines)
             return documents.existing(connection, prepared.id)
 
     def update_document(
@@ -212,7 +213,7 @@ class SqliteStore:
     def forget_versions(self, keep: int) -> int:
         """Let go of all but the `keep` versions before each document's present one."""
         with self._database.writing() as connection:
-            return versions.forget(connection, keep)
+            return versions.forget(connection, keep, most_lines=self._most_version_lines)
 
     def content_hashes(self) -> Iterator[str]:
         """Yield each content hash that a document or a kept version refers to; holds no transaction between two."""

@@ -11,9 +11,6 @@ from app.stores.filter_rows import passes
 from app.stores.port import DocumentVersion
 from app.stores.schema import chunks, content_vectors, documents, kept_contexts, kept_vectors, vectors, versions
 
-MOST_LINES = 1000
-"""Lines of a document's history that are kept at most, besides those of versions that can be brought back."""
-
 
 def history(
     connection: Connection, document_id: str, before: int | None, scope_filter: Filter | None
@@ -84,10 +81,10 @@ def keep_vectors(connection: Connection, document_key: int, fresh_hashes: Abstra
             )
 
 
-def forget(connection: Connection, keep: int, document_key: int | None = None) -> int:
+def forget(connection: Connection, keep: int, document_key: int | None = None, *, most_lines: int) -> int:
     """Let go of all but the `keep` versions before each document's present one; return how many were let go.
 
-    The latest of their lines stay in the history without what quotes their texts; vectors and contexts go at once, and
+    The latest `most_lines` stay in the history without what quotes their texts; vectors and contexts go at once, and
     originals when they are next swept.
     """
     present = select(documents.c.version).where(documents.c.key == versions.c.document_key).scalar_subquery()
@@ -106,7 +103,7 @@ def forget(connection: Connection, keep: int, document_key: int | None = None) -
             if document_key is not None:
                 leftover = leftover.where(table.c.document_key == document_key)
             connection.execute(leftover)
-    ended = delete(versions).where(~versions.c.kept, versions.c.version <= present - MOST_LINES)
+    ended = delete(versions).where(~versions.c.kept, versions.c.version <= present - most_lines)
     if document_key is not None:
         ended = ended.where(versions.c.document_key == document_key)
     connection.execute(ended)

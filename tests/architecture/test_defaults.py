@@ -44,7 +44,7 @@ def test_search_defaults_are_those_of_the_plan(name: str) -> None:
 
 def test_a_body_declares_every_option_of_a_plan() -> None:
     # What the collection and the key say is not the request's to say.
-    given = {"query", "vocabulary", "max_age", "is_narrowed", "is_rerank_optional", "notices"}
+    given = {"query", "vocabulary", "max_age", "is_narrowed", "is_rerank_optional", "limits", "notices"}
     assert SearchOptions.model_fields.keys() == {field.name for field in fields(SearchPlan)} - given
 
 

@@ -87,15 +87,8 @@ def test_ranks_go_on_where_a_hit_was_gone_on_the_first_page(twelve: Any) -> None
     assert [p.rank for p in (*page.passages, *following.passages)] == [2, 3, 4, 5]
 
 
-def test_a_group_names_at_most_so_many_further_hits(shelf: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.retrieval.arrange.MOST_GROUPED", 2)
-    shelf.put("one", *(f"leave rule {place}" for place in range(6)))
-    (hit,) = shelf.search("leave rule", group_by="document").passages
-    assert len(hit.group) == 2
-
-
 def test_a_search_lists_no_more_hits_than_a_cursor_holds(twelve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.retrieval.search.MOST_HITS", 7)
+    monkeypatch.setattr("app.retrieval.cursor.MOST_HITS", 7)
     assert [len(page) for page in pages(twelve, "leave rule")] == [5, 2]
 
 

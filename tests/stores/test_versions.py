@@ -1,18 +1,18 @@
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-import pytest
-
-from app.stores import versions
+from app.settings import Settings
 from app.stores.sqlite import SqliteStore
 
 
 def test_the_history_is_read_by_the_line_and_only_its_latest_lines_stay(
-    store: SqliteStore, put: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, put: Callable[..., Any]
 ) -> None:
-    monkeypatch.setattr(versions, "MOST_LINES", 3)
+    store = SqliteStore(tmp_path, Settings(max_version_lines=3))
     for number in range(1, 7):
         put(store, "a", [f"text {number} "])
     assert [line.version for line in store.versions("a", limit=10)] == [6, 5, 4]
     assert [line.version for line in store.versions("a", limit=1, before=6)] == [5]
     assert store.versions("b", limit=10) == []
+    store.close()

@@ -12,6 +12,7 @@ from app.api.schemas.search import SearchReply, SearchRequest, SeveralSearchRequ
 from app.api.searching import one_page, run_search, search_plan, search_reply
 from app.api.strict_route import StrictRoute
 from app.catalog.query_log import Operation
+from app.retrieval.limits import Limits
 from app.retrieval.plan import SearchPlan
 from app.retrieval.run import SharedWork
 from app.retrieval.search import SearchResult
@@ -56,7 +57,8 @@ def search_collections(services: CurrentServices, principal: SearchPrincipal, bo
         Target(access.collection.name, partial(_run, access, body, plan))
         for access, plan in zip(accesses, plans, strict=True)
     ]
-    return reply(search_reply(search_several(targets, max(plan.top_k for plan in plans)), body.query))
+    together = search_several(targets, max(plan.top_k for plan in plans), Limits.of(services.settings))
+    return reply(search_reply(together, body.query))
 
 
 def _run(access: Access, body: SeveralSearchRequest, plan: SearchPlan, shared: SharedWork) -> SearchResult:

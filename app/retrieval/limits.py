@@ -1,0 +1,28 @@
+"""How much one answer holds of what a search found; each limit is a setting, and an answer that meets one says so."""
+
+from dataclasses import dataclass
+
+from app.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Of one answer: characters of a merged passage, members of a group, values of a facet, highlights of a passage."""
+
+    merged_characters: int = 6000
+    group_members: int = 100
+    facet_values: int = 100
+    highlights: int = 100
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Limits":
+        """Return the limits that the service is set to."""
+        return cls(
+            merged_characters=settings.max_merged_characters,
+            group_members=settings.max_group_members,
+            facet_values=settings.max_facet_values,
+            highlights=settings.max_highlights,
+        )
+
+
+DEFAULT_LIMITS = Limits()
