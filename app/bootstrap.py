@@ -91,7 +91,7 @@ def build_services(settings: Settings) -> Services:
     database = Database(settings.data / "catalog.db")
     database.migrate()
     collections = Collections(database)
-    webhooks = Webhooks(database)
+    webhooks = Webhooks(database, most=settings.max_webhooks)
     jobs = Jobs(
         database,
         max_queued=settings.max_queued_jobs,

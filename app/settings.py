@@ -98,6 +98,7 @@ class Settings(BaseSettings):
     max_vocabulary: int = Field(5000, ge=0, description="Synonyms and stop words of one collection, together")
     max_search_collections: int = Field(32, ge=1, description="Most collections of one search")
     max_expand_characters: int = Field(100_000, ge=1, description="Most characters that one hit may be expanded to")
+    max_neighbours: int = Field(20, ge=0, description="Most chunks on either side that one hit is expanded by")
     max_merged_characters: int = Field(
         6000, ge=1, description="Longest passage that `diversity.merge` makes of hits that touch"
     )
@@ -135,6 +136,7 @@ class Settings(BaseSettings):
         "Footnote", min_length=1, pattern=r"^[A-Za-z_-][ -~]*$", description="How fetches name themselves"
     )
     fetch_timeout_seconds: float = Field(60, gt=0, description="Time limit of one fetch, redirects included")
+    max_webhooks: int = Field(20, ge=0, description="Most webhooks of one collection")
     webhook_timeout_seconds: float = Field(10, gt=0, description="Time limit of one delivery to a webhook")
     webhook_deliveries: int = Field(4, ge=1, le=64, description="Deliveries to webhooks at once, per server process")
     webhook_attempts: int = Field(10, ge=1, le=100, description="Attempts of a delivery before it is given up")

@@ -18,9 +18,6 @@ from app.catalog.webhook import Delivery, DeliveryState, Event, Webhook
 from app.errors import Conflict, NotFound
 from app.stores.column_types import UtcTime, utc_now
 
-MOST_WEBHOOKS = 20
-"""Of one collection: each that does not answer keeps an attempt under way for a time limit."""
-
 _BATCH = 500
 _newest_webhooks = NewestFirst(webhooks)
 _newest_deliveries = NewestFirst(webhook_deliveries)
@@ -29,11 +26,13 @@ _newest_deliveries = NewestFirst(webhook_deliveries)
 class Webhooks:
     """The webhooks of all collections and their deliveries; thread-safe, and atomic between processes.
 
-    `wake` is notified when this process announces an event.
+    `wake` is notified when this process announces an event. A collection has `most` webhooks, since each that does not
+    answer keeps an attempt under way for a time limit.
     """
 
-    def __init__(self, database: Database, *, clock: Callable[[], datetime] = utc_now) -> None:
+    def __init__(self, database: Database, *, most: int = 20, clock: Callable[[], datetime] = utc_now) -> None:
         self._database = database
+        self._most = most
         self._clock = clock
         self.wake = threading.Condition()
         self._count = itertools.count(1)
@@ -45,7 +44,7 @@ class Webhooks:
     def create(self, collection_id: str, url: str, events: Sequence[str]) -> Webhook:
         """Make a webhook with a secret of its own.
 
-        Raises `NotFound` where the collection is gone, and `Conflict` where it has `MOST_WEBHOOKS`.
+        Raises `NotFound` where the collection is gone, and `Conflict` where it has as many as it may.
         """
         values = {
             "id": f"whk_{secrets.token_hex(12)}",
@@ -59,9 +58,9 @@ class Webhooks:
         try:
             with self._database.write() as connection:
                 ours = select(func.count()).select_from(webhooks).where(webhooks.c.collection_id == collection_id)
-                if connection.execute(ours).scalar_one() >= MOST_WEBHOOKS:
+                if connection.execute(ours).scalar_one() >= self._most:
                     raise Conflict(
-                        f"the collection has {MOST_WEBHOOKS} webhooks, which is the most that one may have",
+                        f"the collection has {self._most} webhooks, the most that one may have (FOOTNOTE_MAX_WEBHOOKS)",
                         code="too_many_webhooks",
                         hint="delete one that is not needed",
                     )

@@ -20,9 +20,6 @@ from app.settings import Settings
 
 MAX_LEG_WEIGHT = 1000.0
 
-MAX_NEIGHBOURS = 20
-"""Chunks on either side of a hit; who wants more asks for the section or the document."""
-
 _MAX_QUERIES = "FOOTNOTE_MAX_QUERIES"
 
 _Wrong: TypeAlias = Iterator[tuple[str, str, str]]
@@ -190,5 +187,7 @@ def _expansion_errors(expand: ExpandOptions, settings: Settings) -> _Wrong:
     if not 1 <= expand.max_characters <= most:
         detail = f"max_characters {expand.max_characters} must be from 1 to {most} (FOOTNOTE_MAX_EXPAND_CHARACTERS)"
         yield "expand/max_characters", "out_of_range", detail
-    if not 0 <= expand.neighbours <= MAX_NEIGHBOURS:
-        yield "expand/neighbours", "out_of_range", f"neighbours {expand.neighbours} must be from 0 to {MAX_NEIGHBOURS}"
+    most = settings.max_neighbours
+    if not 0 <= expand.neighbours <= most:
+        detail = f"neighbours {expand.neighbours} must be from 0 to {most} (FOOTNOTE_MAX_NEIGHBOURS)"
+        yield "expand/neighbours", "out_of_range", f"{detail}; `section` and `document` give more"

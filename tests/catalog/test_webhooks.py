@@ -9,7 +9,7 @@ import pytest
 from app.catalog.collections import Collection, Collections
 from app.catalog.database import Database
 from app.catalog.webhook import Delivery, Event, Webhook
-from app.catalog.webhooks import MOST_WEBHOOKS, Webhooks
+from app.catalog.webhooks import Webhooks
 from app.errors import Conflict, NotFound
 
 READY, FINISHED = "document.ready", "job.finished"
@@ -50,12 +50,14 @@ def test_each_webhook_has_a_secret_of_its_own_that_is_not_shown(webhooks: Webhoo
 
 
 def test_a_collection_has_so_many_webhooks_and_another_its_own(
-    webhooks: Webhooks, handbook: Collection, recipes: Collection
+    database: Database, handbook: Collection, recipes: Collection
 ) -> None:
-    made = [webhooks.create(handbook.id, "https://hooks.example/", [READY]) for _ in range(MOST_WEBHOOKS)]
+    webhooks = Webhooks(database, most=3)
+    made = [webhooks.create(handbook.id, "https://hooks.example/", [READY]) for _ in range(3)]
     with pytest.raises(Conflict) as refused:
         webhooks.create(handbook.id, "https://hooks.example/", [READY])
     assert refused.value.code == "too_many_webhooks"
+    assert "FOOTNOTE_MAX_WEBHOOKS" in refused.value.detail
     assert webhooks.create(recipes.id, "https://hooks.example/", [READY]).active
     webhooks.delete(handbook.id, made[0].id)
     assert webhooks.create(handbook.id, "https://hooks.example/", [READY]).active

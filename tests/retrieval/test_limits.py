@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from app.errors import InvalidRequest
 from app.retrieval import cursor
 from app.retrieval.limits import Limits
-from app.retrieval.plan import DiversityOptions
+from app.retrieval.plan import DiversityOptions, ExpandOptions
 from app.retrieval.planning import build_plan
 from app.retrieval.run import Models
 from app.retrieval.search import search
@@ -110,3 +111,10 @@ def test_the_limits_of_a_plan_are_those_of_the_settings() -> None:
     assert Limits.of(Settings()) == Limits()
     changed = Settings(max_merged_characters=1, max_group_members=2, max_facet_values=3, max_highlights=4)
     assert build_plan("x", changed).limits == Limits(1, 2, 3, 4)
+
+
+def test_more_neighbours_than_the_setting_are_an_error_that_names_it() -> None:
+    few = Settings(max_neighbours=2)
+    assert build_plan("x", few, expand=ExpandOptions(neighbours=2)).expand.neighbours == 2
+    with pytest.raises(InvalidRequest, match="FOOTNOTE_MAX_NEIGHBOURS"):
+        build_plan("x", few, expand=ExpandOptions(neighbours=3))
