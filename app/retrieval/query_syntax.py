@@ -9,7 +9,7 @@ from app.filters import And, Condition, Filter, Not, Operator, Or
 from app.retrieval.plan import SearchPlan
 
 MOST_CONDITIONS = 256
-"""Phrases, exclusions and fields that one query may have; what comes after them is text."""
+"""Phrases, exclusions and fields that are read of one query, the first; later ones are text, which a search tells."""
 
 _QUOTED = '"(?P<straight>[^"]*)"|“(?P<curved>[^“”]*)”|„(?P<low>[^„“”]*)[“”]|«(?P<angled>[^«»]*)»|＂(?P<wide>[^＂]*)＂'
 _FIELD = r"(?P<field>[^\W\d][\w.-]*|\$(?:created_at|document_id|source_type|updated_at)):(?![\s:/]|$)"
@@ -24,13 +24,17 @@ _KINDS = ("straight", "curved", "low", "angled", "wide")
 
 @dataclass(frozen=True, slots=True)
 class TypedQuery:
-    """What a query says: `text` to rank by, phrases as they were typed, and a filter made of its fields."""
+    """What a query says: `text` to rank by, phrases as they were typed, and a filter made of its fields.
+
+    `unread` counts phrases, exclusions and fields that stay text since there are too many of them.
+    """
 
     text: str
     required: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
     filter: Filter | None = None
     fields: frozenset[str] = frozenset()
+    unread: int = 0
 
 
 def quoted_phrases(query: str) -> list[str]:
@@ -60,7 +64,8 @@ def parse(query: str, *, with_fields: bool) -> TypedQuery:
     filters: list[Filter] = []
     names: set[str] = set()
     end = 0
-    for match in _conditions(query, with_fields=with_fields):
+    conditions = _conditions(query, with_fields=with_fields)
+    for match in conditions[:MOST_CONDITIONS]:
         ranked.append(query[end : match.start()])
         end = match.end()
         value = match["word"] or _quoted(match)
@@ -84,6 +89,7 @@ def parse(query: str, *, with_fields: bool) -> TypedQuery:
         excluded=tuple(excluded),
         filter=None if not filters else And(tuple(filters)),
         fields=frozenset(names),
+        unread=max(0, len(conditions) - MOST_CONDITIONS),
     )
 
 
@@ -98,7 +104,7 @@ def without_guesses(warnings: Iterable[Notice], typed: TypedQuery) -> list[Notic
 
 def _conditions(query: str, *, with_fields: bool) -> Sequence[re.Match[str]]:
     tokens = (_ADVANCED if with_fields else _SIMPLE).finditer(query)
-    return [match for match in tokens if _is_condition(match)][:MOST_CONDITIONS]
+    return [match for match in tokens if _is_condition(match)]
 
 
 def _is_condition(match: re.Match[str]) -> bool:

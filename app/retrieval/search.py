@@ -15,7 +15,7 @@ from app.retrieval.fuse import fuse, list_weights
 from app.retrieval.legs import Legs, fetch_legs
 from app.retrieval.passages import make_passages
 from app.retrieval.plan import SearchPlan
-from app.retrieval.query_syntax import read_query, without_guesses
+from app.retrieval.query_syntax import MOST_CONDITIONS, TypedQuery, read_query, without_guesses
 from app.retrieval.query_terms import restriction_of
 from app.retrieval.query_transforms import transform_queries
 from app.retrieval.reranking import rerank
@@ -78,6 +78,7 @@ def search(
     run = SearchRun(
         opened, models, asked, scope, timer, Trace(plan.explain), warnings, shared=shared, restriction=restriction
     )
+    _warn_of_unread_conditions(run, typed)
     run.trace.add("scope", documents=None if scope.document_keys is None else len(scope.document_keys))
     found = _find(run) if plan.cursor is None else _continue(run, collection_name)
     with timer.stage("hydrate"):
@@ -125,6 +126,14 @@ def _continue(run: SearchRun, collection_name: str) -> _Found:
 def _cursor(run: SearchRun, collection_name: str, found: _Found, given: int, following: int) -> str:
     start = PageStart(following, found.start.given + given)
     return encode_cursor(run, collection_name, found.scored, start)
+
+
+def _warn_of_unread_conditions(run: SearchRun, typed: TypedQuery) -> None:
+    if typed.unread:
+        detail = (
+            f"the first {MOST_CONDITIONS} phrases, exclusions and fields are read; {typed.unread} more count as text"
+        )
+        run.warn("conditions_cut", detail, limit=MOST_CONDITIONS, unread=typed.unread)
 
 
 def _warn_of_missing_fields(run: SearchRun) -> None:

@@ -1,10 +1,12 @@
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.filters import Condition, Not, Operator, Or
 from app.retrieval.plan import SearchPlan
-from app.retrieval.query_syntax import TypedQuery, parse, quoted_phrases, read_query
+from app.retrieval.query_syntax import MOST_CONDITIONS, TypedQuery, parse, quoted_phrases, read_query
 
 SIGNS = st.text(alphabet='ab -":“”„«»＂$.\\()*~^[]{}!+&|/日本\n', max_size=60)
 
@@ -84,3 +86,15 @@ def test_fields_narrow_the_plans_own_filter():
     plan, typed = read_query(SearchPlan("leave year:2026", filter=own, query_syntax="advanced"))
     assert plan.query == "leave"
     assert plan.filter.items == (own, typed.filter)
+
+
+def test_a_query_of_too_many_conditions_says_which_were_read(shelf: Any) -> None:
+    shelf.put("a", "leave rule", "another rule")
+    exclusions = [f"-word{number}" for number in range(MOST_CONDITIONS)]
+    asked = {"mode": "keyword", "query_syntax": "simple"}
+    assert shelf.search(" ".join(["leave", *exclusions]), **asked).warnings == ()
+    result = shelf.search(" ".join(["leave", *exclusions, "-rule"]), **asked)
+    assert [(each.code, dict(each.extra)) for each in result.warnings] == [
+        ("conditions_cut", {"limit": MOST_CONDITIONS, "unread": 1})
+    ]
+    assert len(result.passages) == 2
