@@ -14,6 +14,7 @@ from rich.table import Column, Table
 
 from app.answering.ask import AskOptions
 from app.answering.ask import ask as run_ask
+from app.answering.surroundings import chunk_at
 from app.bootstrap import Services
 from app.catalog.collections import Collection
 from app.cli_place import Places
@@ -107,6 +108,7 @@ def ask(
                 embedder=embedder_of(opened.index.space),
                 analyzer=opened.analyzer,
                 options=AskOptions(instructions=wanted.settings.get("instructions")),
+                find_chunk=partial(chunk_at, opened.store),
             )
             places = [
                 ", ".join(Places(opened.store).of_citation(citation, answer.sources)) for citation in answer.citations

@@ -171,7 +171,8 @@ class Span:
 class Passage:
     """A chunk that a search found, with the scores that put it there.
 
-    One that took in neighbours names them in `merged`; its text is theirs too, as it stands in the document.
+    One that took in neighbours names them in `merged`; its text is theirs too, as it stands in the document. One whose
+    text is that of its context too tells in `hit` where what was found stands.
     """
 
     rank: int
@@ -195,6 +196,7 @@ class Passage:
     highlights: tuple[Span, ...] | None = None
     merged: tuple[str, ...] = ()
     group: tuple[GroupMember, ...] | None = None
+    hit: Span | None = None
 
     @property
     def found_by(self) -> tuple[str, ...]:

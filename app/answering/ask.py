@@ -1,16 +1,17 @@
 """Answer a question with citations: search, weigh the evidence, generate or extract, check the citations."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from app.answering.citations import check_citations
-from app.answering.context import context_budget, fit_sources
+from app.answering.context import context_budget, fit_contexts, fit_sources
 from app.answering.evidence import Evidence
 from app.answering.extractive import Ranking, extract, rank_sentences
 from app.answering.generative import generate
 from app.answering.prompts import refusal
 from app.answering.sentences import script
+from app.answering.surroundings import FindChunk, placed
 from app.domain import Answer, Citation, Notice, Passage
 from app.errors import LanguageModelUnavailable
 from app.indexes.analysis import Analyzer
@@ -52,9 +53,11 @@ def ask(
     embedder: Embedder,
     analyzer: Analyzer,
     options: AskOptions,
+    find_chunk: FindChunk | None = None,
 ) -> Answer:
     """Return an answer whose every citation is an exact piece of a source, or say that there is no evidence.
 
+    Passages are read in the context that the search gives them; `find_chunk` tells where in it a quote stands.
     Without evidence no model is called. A model that fails is an error (502, 503), never an extractive answer
     instead: the caller would not know which of the two it reads. Raises `LanguageModelUnavailable` for
     `generative` without a model, and what `search` raises.
@@ -65,24 +68,25 @@ def ask(
     model = _chosen_model(options, language_model)
     with timer.stage("search"):
         found = search(question)
-    evidence = Evidence(found.passages, analyzer, embedder)
+    read = fit_contexts(found.passages, options.max_context_tokens)
+    evidence = Evidence(read.sources, analyzer, embedder)
     with timer.stage("evidence"):
         weighed = model is None or options.abstain
         ranking = rank_sentences(question, evidence, found.term_weights) if weighed else Ranking(())
-    outcome = _outcome(question, evidence, ranking, model, options, timer)
+    outcome = _outcome(question, found.passages, evidence, ranking, model, options, timer)
     completion = outcome.completion
     return Answer(
         text=outcome.text,
         answered=outcome.answered,
         reason=None if outcome.answered else "no_evidence",
-        citations=outcome.citations,
+        citations=tuple(placed(each, outcome.sources[each.marker - 1], find_chunk) for each in outcome.citations),
         invalid_citations=outcome.invalid_citations,
         sources=outcome.sources,
         standalone_question=question,
         model=model.name if model else EXTRACTIVE,
         prompt_tokens=completion.prompt_tokens if completion else 0,
         completion_tokens=completion.completion_tokens if completion else 0,
-        warnings=(*found.warnings, *ranking.warnings, *outcome.warnings),
+        warnings=(*found.warnings, *(() if completion else read.warnings), *ranking.warnings, *outcome.warnings),
         timings_ms=timer.milliseconds(),
     )
 
@@ -109,6 +113,7 @@ def _chosen_model(options: AskOptions, language_model: LanguageModel | None) -> 
 
 def _outcome(
     question: str,
+    found: Sequence[Passage],
     evidence: Evidence,
     ranking: Ranking,
     model: LanguageModel | None,
@@ -118,7 +123,7 @@ def _outcome(
     if not _is_enough(question, evidence, ranking, model, options):
         return _Outcome(refusal(question), answered=False, sources=evidence.sources)
     if model is not None:
-        return _generated(question, evidence, model, options, timer)
+        return _generated(question, found, evidence, model, options, timer)
     with timer.stage("extract"):
         text, citations = extract(evidence, ranking, _enough_to_extract(question, evidence, ranking))
     return _Outcome(text, answered=True, sources=evidence.sources, citations=citations)
@@ -145,7 +150,12 @@ def _is_across_scripts(question: str, evidence: Evidence, ranking: Ranking) -> b
 
 
 def _generated(
-    question: str, evidence: Evidence, model: LanguageModel, options: AskOptions, timer: StageTimer
+    question: str,
+    found: Sequence[Passage],
+    evidence: Evidence,
+    model: LanguageModel,
+    options: AskOptions,
+    timer: StageTimer,
 ) -> _Outcome:
     budget = context_budget(
         question,
@@ -154,7 +164,7 @@ def _generated(
         max_tokens=options.max_tokens,
         instructions=options.instructions,
     )
-    fitted = fit_sources(evidence.sources, budget)
+    fitted = fit_sources(found, budget)
     with timer.stage("generate"):
         generated = generate(
             question,

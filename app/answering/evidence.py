@@ -128,11 +128,19 @@ class Evidence:
 
 
 def _sentences(place: int, source: Passage, analyzer: Analyzer) -> Iterator[SourceSentence]:
-    headings = list(dict.fromkeys(" ".join(heading.split()) for heading in (source.title, *source.heading_path)))
-    context = " ".join(headings)
-    terms = tuple(analyzer.terms(context))
+    headings: list[str] = []
+    context = ""
+    terms: tuple[str, ...] = ()
+    was_found: bool | None = None
     headers = list(header_blocks(source.text))
     for sentence in split_sentences(source.text):
+        is_found = source.hit is None or source.hit.start <= source.start + sentence.start < source.hit.end
+        if is_found is not was_found:
+            # The headings of the hit are not those of what stands around it.
+            headings = _headings(source.title, *(source.heading_path if is_found else ()))
+            context = " ".join(headings)
+            terms = tuple(analyzer.terms(context))
+            was_found = is_found
         plain = without_markers(sentence.text)
         if plain in headings or source.text[: sentence.start].endswith("# "):
             context = " ".join((*(heading for heading in headings if heading != plain), plain))
@@ -140,3 +148,7 @@ def _sentences(place: int, source: Passage, analyzer: Analyzer) -> Iterator[Sour
         elif any(character.isalnum() for character in plain):
             is_header = any(start <= sentence.start < end for start, end in headers)
             yield SourceSentence(place, sentence, tuple(analyzer.terms(sentence.text)), context, terms, is_header)
+
+
+def _headings(*names: str) -> list[str]:
+    return list(dict.fromkeys(" ".join(name.split()) for name in names))

@@ -6,6 +6,7 @@ import pytest
 
 from app.answering.ask import AskOptions, ask
 from app.answering.evidence import Evidence
+from app.answering.surroundings import FindChunk
 from app.domain import Answer, Passage
 from app.errors import FootnoteError
 from app.indexes.analysis import Analyzer
@@ -82,6 +83,7 @@ def asked(
     model: ScriptedModel | None = None,
     embedder: HashedEmbedder | None = None,
     search: Callable[[str], SearchResult] | None = None,
+    find_chunk: FindChunk | None = None,
     **options,
 ) -> Answer:
     """Ask over passages that a search is said to have found, or with a search of one's own."""
@@ -92,6 +94,7 @@ def asked(
         embedder=embedder or HashedEmbedder(),
         analyzer=ANALYZER,
         options=AskOptions(**options),
+        find_chunk=find_chunk,
     )
 
 

@@ -1,9 +1,12 @@
 """From a question to a cited answer, by extraction and by a language model, or to an honest no."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import pytest
 
 from app.answering.prompts import NO_ANSWER
-from app.domain import Notice
+from app.domain import Notice, PassageContext
 from app.errors import EmbeddingUnavailable, LanguageModelUnavailable, UpstreamAuthentication, UpstreamRejected
 from app.retrieval.search import SearchResult
 
@@ -153,3 +156,56 @@ def test_the_search_gets_the_cleaned_question_and_its_warnings_reach_the_caller(
     answer = asks(f"  {QUESTION}\0", search=search)
     assert seen == [QUESTION]
     assert [warning.code for warning in answer.warnings] == ["embedding_unavailable"]
+
+
+HANDBOOK = "Who may go. " + LEAVE + " The form for it is called P-11."
+
+
+@pytest.fixture
+def in_context(make_passage):
+    """The source on leave as the first part of its document, whose whole text stands around it."""
+    hit = make_passage(LEAVE, "leave", start=12, page=4)
+    return (replace(hit, heading_path=("Leave",), context=PassageContext(0, len(HANDBOOK), HANDBOOK)),)
+
+
+@pytest.mark.parametrize("is_generated", [False, True])
+def test_a_quote_from_around_a_hit_is_exact_and_names_the_chunk_that_it_stands_in(
+    asks, scripted, in_context, is_generated
+) -> None:
+    def find_chunk(document_id: str, place: int) -> SimpleNamespace:
+        assert (document_id, HANDBOOK[place:]) == ("leave", "The form for it is called P-11.")
+        return SimpleNamespace(
+            chunk_id="next", page_start=5, heading_path=("Forms",), start=place, text=HANDBOOK[place:]
+        )
+
+    model = scripted("The form is called P-11 [1].") if is_generated else None
+    answer = asks("What is the form called?", *in_context, model=model, find_chunk=find_chunk)
+    [citation] = answer.citations
+    assert citation.quote == HANDBOOK[citation.start : citation.end] == "The form for it is called P-11."
+    assert (citation.chunk_id, citation.page, citation.heading_path) == ("next", 5, ("Forms",))
+    assert citation.verified
+    assert answer.sources[0].text == HANDBOOK
+    if model:
+        assert HANDBOOK in model.asked[0][1].content
+
+
+def test_a_quote_from_the_hit_itself_is_cited_as_ever(asks, in_context) -> None:
+    [citation] = asks(QUESTION, *in_context).citations
+    assert citation.quote == HANDBOOK[citation.start : citation.end]
+    assert (citation.chunk_id, citation.page, citation.heading_path) == ("leave-12", 4, ("Leave",))
+
+
+@pytest.mark.parametrize("text", [None, "Something else stands there now."])
+def test_where_a_quote_stands_is_not_guessed_once_the_document_has_changed(asks, in_context, text) -> None:
+    def find_chunk(document_id: str, place: int) -> SimpleNamespace | None:
+        return None if text is None else SimpleNamespace(chunk_id="new", start=place, text=text)
+
+    [citation] = asks("What is the form called?", *in_context, find_chunk=find_chunk).citations
+    assert (citation.chunk_id, citation.page, citation.heading_path) == ("leave-12", None, ())
+
+
+def test_a_context_that_does_not_fit_is_told_once(asks, scripted, in_context) -> None:
+    for model in (None, scripted("Each parent may take 320 working days [1].")):
+        answer = asks(QUESTION, *in_context, model=model, max_context_tokens=100)
+        assert [warning.code for warning in answer.warnings] == ["context_truncated"]
+        assert answer.sources[0].text in HANDBOOK

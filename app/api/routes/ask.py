@@ -1,9 +1,12 @@
 """Ask one collection."""
 
+from functools import partial
+
 from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter
 
 from app.answering.ask import AskOptions, ask
+from app.answering.surroundings import chunk_at
 from app.api.declared import keyed
 from app.api.dependencies import Access, AskAccess
 from app.api.query_recording import record_query
@@ -60,6 +63,7 @@ def _answer(access: Access, body: AskRequest) -> AskReply:
             language_model=access.services.language_model,
             embedder=access.embedder,
             analyzer=opened.analyzer,
+            find_chunk=partial(chunk_at, opened.store),
             options=AskOptions(
                 instructions=instructions,
                 answerer=body.answerer,

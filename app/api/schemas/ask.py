@@ -49,7 +49,7 @@ class CitationReply(Reply):
     answer_span: SpanReply
     quote: str
     document_id: str
-    chunk_id: str
+    chunk_id: Annotated[str, Field(description="The chunk that was found or, of what stands around it, the quote's own")]
     start: int
     end: int
     page: int | None
@@ -58,7 +58,7 @@ class CitationReply(Reply):
 
 
 class SourceReply(Reply):
-    """A passage that the answer could use; `[marker]` in the answer means it."""
+    """A passage that the answer could use, in the context that `search.expand` gives it; `[marker]` means it."""
 
     marker: int
     chunk_id: str

@@ -97,3 +97,82 @@ def test_a_model_server_that_fails_is_an_error_without_its_words(
     assert (answer.status_code, answer.json()["code"]) == (expected, code or "language_model_unavailable")
     assert "secret" not in answer.text
     assert model_server.url not in answer.text
+
+
+GUIDE = "\n\n".join(
+    (
+        "# Guide",
+        "## Parental leave",
+        "Each parent may take 320 working days of parental leave.",
+        "The form for it is called P-11, and the office keeps a copy.",
+        "## Kitchen",
+        "The kitchen closes at two, and its key is numbered ZX-81.",
+    )
+)
+LEAVE = {"question": "How many working days of parental leave may each parent take?"}
+
+
+@pytest.fixture
+def guide(started: Callable[..., TestClient], model_server: Any) -> Callable[..., Any]:
+    """Ask a collection that holds the guide in small chunks, with a model that says what it is told."""
+    client = started(language_model="served", language_model_base_url=model_server.url)
+    made = client.put("/v1/collections/c", json={"chunking": {"strategy": "auto", "size": 70}})
+    assert made.status_code == 201, made.text
+    body = {"text": GUIDE, "format": "markdown", "title": "Guide"}
+    client.put("/v1/collections/c/documents/d", json=body, headers={"Prefer": "wait=30"})
+
+    def ask(text: str, **body: Any) -> Any:
+        model_server.chat_text = text
+        answer = client.post("/v1/collections/c/ask", json=LEAVE | body)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    ask.client = client  # type: ignore[attr-defined]
+    return ask
+
+
+@pytest.mark.parametrize("where", ["request", "defaults"])
+@pytest.mark.parametrize(
+    ("expand", "said", "heading"),
+    [
+        ({"neighbours": 1}, "The form for it is called P-11 [1].", "Parental leave"),
+        ({"section": True}, "The form for it is called P-11 [1].", "Parental leave"),
+        ({"document": True}, "The kitchen's key is numbered ZX-81 [1].", "Kitchen"),
+    ],
+)
+def test_the_model_reads_what_the_search_expands_and_every_quote_of_it_is_exact(
+    guide: Callable[..., Any], model_server: Any, where: str, expand: Any, said: str, heading: str
+) -> None:
+    if where == "defaults":
+        guide.client.patch("/v1/collections/c", json={"defaults": {"expand": expand}})  # type: ignore[attr-defined]
+    search = {"top_k": 1} | ({"expand": expand} if where == "request" else {})
+    body = guide(said, search=search)
+    (citation,), (source,) = body["citations"], body["sources"]
+    assert source["text"] in model_server.sent[-1].body["messages"][-1]["content"]
+    assert citation["verified"], body
+    path = "/v1/collections/c/documents/d"
+    for piece, text in (citation, citation["quote"]), (source, source["text"]):
+        span = {"start": piece["start"], "end": piece["end"]}
+        assert guide.client.get(f"{path}/text", params=span).text == text == GUIDE[piece["start"] : piece["end"]]  # type: ignore[attr-defined]
+    chunks = {chunk["chunk_id"]: chunk for chunk in guide.client.get(f"{path}/chunks").json()["data"]}  # type: ignore[attr-defined]
+    chunk = chunks[citation["chunk_id"]]
+    assert chunk["start"] <= citation["start"] < chunk["end"]
+    assert citation["heading_path"] == chunk["heading_path"]
+    assert heading in chunk["heading_path"]
+    assert source["chunk_id"] != citation["chunk_id"]
+
+
+def test_without_expansion_the_model_reads_what_was_found_alone(guide: Callable[..., Any], model_server: Any) -> None:
+    body = guide("Each parent may take 320 working days [1].", search={"top_k": 1})
+    assert "P-11" not in model_server.sent[-1].body["messages"][-1]["content"]
+    assert "P-11" not in body["sources"][0]["text"]
+
+
+def test_an_expansion_stays_within_the_budget_of_the_prompt(guide: Callable[..., Any], model_server: Any) -> None:
+    said = "Each parent may take 320 working days [1]."
+    body = guide(said, search={"top_k": 1, "expand": {"document": True}}, max_context_tokens=110)
+    assert [warning["code"] for warning in body["warnings"]] == ["context_truncated"]
+    text = body["sources"][0]["text"]
+    assert "320 working days" in text
+    assert "ZX-81" not in text
+    assert text in model_server.sent[-1].body["messages"][-1]["content"]
