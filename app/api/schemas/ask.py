@@ -49,7 +49,9 @@ class CitationReply(Reply):
     answer_span: SpanReply
     quote: str
     document_id: str
-    chunk_id: Annotated[str, Field(description="The chunk that was found or, of what stands around it, the quote's own")]
+    chunk_id: Annotated[
+        str, Field(description="The chunk that was found or, of what stands around it, the quote's own")
+    ]
     start: int
     end: int
     page: int | None
