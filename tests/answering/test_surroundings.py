@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import permutations
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.answering.context import FENCE_TOKENS, fit_contexts, fit_sources
+from app.answering.surroundings import chunk_at
 from app.domain import Passage, PassageContext, Span
 from app.inference.token_counter import estimate_tokens
 
@@ -111,6 +113,24 @@ def test_sources_are_exact_hold_every_hit_once_and_stay_within_the_budget(data: 
         assert all(any(low <= hit.start and hit.end <= high for low, high in spans) for hit in hits)
     for one, other in permutations(fitted.sources, 2):
         assert not (other.start <= one.start and one.end <= other.end)
+
+
+@given(cuts=st.sets(st.integers(1, 99)), overlap=st.integers(0, 5))
+def test_the_chunk_at_a_place_is_the_last_that_begins_there_or_before(cuts: set[int], overlap: int) -> None:
+    starts = [0, *sorted(cuts)]
+    ends = [*(start + overlap for start in starts[1:]), 100]
+    chunks = [SimpleNamespace(start=start, end=end) for start, end in zip(starts, ends, strict=True)]
+
+    class Store:
+        def document(self, document_id: str) -> Any:
+            return SimpleNamespace(chunk_count=len(chunks))
+
+        def chunks(self, document_id: str, *, limit: int, after: int) -> Any:
+            return chunks[after + 1 : after + 1 + limit]
+
+    for place in range(100):
+        found = chunk_at(Store(), "d", place)  # type: ignore[arg-type]
+        assert found is [chunk for chunk in chunks if chunk.start <= place][-1]
 
 
 def _passage(start: int, end: int, context: PassageContext) -> Passage:
