@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from app.domain import Span
 from app.indexes.analysis import Analyzer
-from app.retrieval.query_terms import read_terms
+from app.retrieval.query_terms import analyzers_of, read_terms
 from app.retrieval.run import SearchRun
 
 
@@ -50,9 +50,10 @@ def highlight(run: SearchRun, places: Sequence[tuple[str, int]]) -> list[tuple[S
 
 def _highlighter(run: SearchRun) -> _Highlighter:
     """Return what finds the words of the search's queries, with all that counted as them."""
-    asked = [run.terms.get(text) or read_terms(run, text) for text in (run.plan.query, *run.plan.queries)]
+    texts = (run.plan.query, *run.plan.queries)
+    asked = [run.terms.get(text) or read_terms(run, text) for text in texts]
     forms = frozenset[str]().union(*(each.forms for each in asked))
-    analyzers = run.opened.analyzers()
+    analyzers = tuple(dict.fromkeys(each for text in texts for each in analyzers_of(run.opened, text)))
     # Beside the pair that it is part of, a character of a script without spaces is no word.
     parts = {
         character for form in forms if len(form) == 2 and len(analyzers[0].phrase(form)) == 2 for character in form

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from app.indexes.analysis import Analyzer, fold, stop_words_of
 from app.indexes.languages import DEFAULT_LANGUAGE, query_language
 from app.indexes.opening import OpenCollection
-from app.indexes.port import Phrase, Restriction, Wording
+from app.indexes.port import NO_RESTRICTION, Phrase, Restriction, Wording
 from app.retrieval.query_syntax import TypedQuery, quoted_phrases
 from app.retrieval.run import SearchRun
 from app.retrieval.seen import seen_frequencies, seen_with_prefix
@@ -89,11 +89,20 @@ def read_terms(run: SearchRun, text: str) -> QueryTerms:
     return QueryTerms(frequencies, wording, synonyms, guessed)
 
 
-def restriction_of(typed: TypedQuery, analyzers: Sequence[Analyzer]) -> Restriction:
+def restriction_of(typed: TypedQuery, opened: OpenCollection) -> Restriction:
     """Return what a query requires and excludes as terms in every language; signs alone ask for nothing."""
+    if not typed.required and not typed.excluded:
+        return NO_RESTRICTION
+    analyzers = analyzers_of(opened, typed.text)
     required = (_forms(analyzers, phrase) for phrase in typed.required)
     excluded = (_forms(analyzers, phrase) for phrase in typed.excluded)
     return Restriction(tuple(forms for forms in required if forms), tuple(form for forms in excluded for form in forms))
+
+
+def analyzers_of(opened: OpenCollection, text: str) -> tuple[Analyzer, ...]:
+    """Return the analyzers by which what a text may mean was read: the collection's, and that of its own language."""
+    analyzers = opened.analyzers()
+    return tuple(dict.fromkeys((*analyzers, *_languages(opened, text)[0]))) if len(analyzers) > 1 else analyzers
 
 
 def _languages(opened: OpenCollection, text: str) -> tuple[Sequence[Analyzer], frozenset[str]]:

@@ -74,7 +74,7 @@ def search(
     asked, typed = read_query(plan)
     scope = opened.store.scope(opened.store.without_ended(asked.filter, plan.max_age), asked.document_ids)
     warnings = [] if plan.is_narrowed else without_guesses(scope.warnings, typed)
-    restriction = restriction_of(typed, opened.analyzers())
+    restriction = restriction_of(typed, opened)
     run = SearchRun(
         opened, models, asked, scope, timer, Trace(plan.explain), warnings, shared=shared, restriction=restriction
     )

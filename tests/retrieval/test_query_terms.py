@@ -157,6 +157,18 @@ class TestLanguages:
         assert shelf.opened.languages() == ("sv", "da", "de", "es", "fr")
         assert set(shelf.find("hästen", mode="keyword", fuzzy=False)) == {"sv-4", "sv-5"}
 
+    def test_a_language_of_few_documents_counts_where_the_query_tells_it(self, shelf: Any) -> None:
+        for place, language in enumerate(("da", "de", "es", "fr") * 2):
+            shelf.put(f"{language}-{place}", "Hästarna springer", language=language)
+        shelf.put("sv", "Hästarna springer", language="sv")
+        asked = {"mode": "keyword", "query_syntax": "simple", "highlight": True, "fuzzy": False, "top_k": 10}
+        assert "sv" not in shelf.find("hästarnas", **asked)
+        found = shelf.search('den "hästarnas" som är på', **asked).passages
+        (passage,) = (each for each in found if each.document_id == "sv")
+        assert [(span.start, span.end) for span in passage.highlights] == [(0, 8)]
+        assert "sv" in shelf.find("springer som är på", **asked)
+        assert "sv" not in shelf.find('springer som är på -"hästarnas"', **asked)
+
     def test_phrases_and_exclusions_are_read_in_each_language(self, mixed: Any) -> None:
         assert mixed.find('"den Haus" Katzen', mode="keyword", query_syntax="simple") == ["de"]
         assert "de" not in mixed.find("Katzen sleep -Haus", mode="keyword", query_syntax="simple")
