@@ -57,10 +57,14 @@ class QueryTerms:
 
 @dataclass(slots=True)
 class _Draft:
-    """The terms while alternatives are added; `written` is the word of the query that a term was made of."""
+    """The terms while alternatives are added; `written` is the word of the query that a term was made of.
+
+    `seen` are terms of which it is known that the search may know them.
+    """
 
     written: dict[str, str] = field(default_factory=dict)
     alternatives: dict[str, dict[Phrase, None]] = field(default_factory=dict)
+    seen: set[str] = field(default_factory=set)
 
     def add(self, term: str, written: str, others: Iterable[Phrase]) -> None:
         self.written.setdefault(term, written)
@@ -146,6 +150,7 @@ def _add_completions(run: SearchRun, analyzers: Sequence[Analyzer], text: str, d
     if len(prefix) < LEAST_PREFIX or len(analyzers[0].phrase(prefix)) != 1:
         return
     found = seen_with_prefix(run, prefix, MOST_COMPLETIONS)
+    draft.seen.update(found)
     found += [term for analyzer in analyzers for term in analyzer.stems(completions(prefix))]
     draft.add(analyzers[0].phrase(prefix)[0], prefix, ((term,) for term in dict.fromkeys(found)))
 
@@ -155,7 +160,7 @@ def _frequencies(run: SearchRun, draft: _Draft) -> dict[str, int]:
     asked = dict.fromkeys(draft.written)
     for phrases in draft.alternatives.values():
         asked |= dict.fromkeys(term for phrase in phrases for term in phrase)
-    counts = dict(zip(asked, seen_frequencies(run, list(asked)), strict=True))
+    counts = dict(zip(asked, seen_frequencies(run, list(asked), draft.seen), strict=True))
     return {
         term: max(
             counts[term],

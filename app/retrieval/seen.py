@@ -1,6 +1,7 @@
 """What a search may know of the collection's words: nothing of those that only hidden documents hold."""
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 
 from app.retrieval.run import SearchRun
 
@@ -10,16 +11,20 @@ MOST_LOOKED_THROUGH = 10_000
 _MOST_AT_ONCE = 512
 
 
-def seen_frequencies(run: SearchRun, terms: Sequence[str]) -> list[int]:
+def seen_frequencies(run: SearchRun, terms: Sequence[str], seen: AbstractSet[str] = frozenset()) -> list[int]:
     """Return in how many chunks each term occurs, 0 for one that none of the search's scope holds under a key's filter.
 
-    Otherwise a guess, a trace or a fused score would tell which words the hidden documents have.
+    Otherwise a guess, a trace or a fused score would tell which words the hidden documents have. Terms of which it is
+    known that they are `seen` are not looked for again.
     """
     index = run.opened.index.keyword
     counts = index.document_frequencies(terms)
     if not run.plan.is_narrowed:
         return counts
-    return [count if count and _is_seen(run, [term]) else 0 for term, count in zip(terms, counts, strict=True)]
+    return [
+        count if count and (term in seen or _is_seen(run, [term])) else 0
+        for term, count in zip(terms, counts, strict=True)
+    ]
 
 
 def seen_with_prefix(run: SearchRun, prefix: str, limit: int) -> list[str]:
