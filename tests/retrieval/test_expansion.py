@@ -87,6 +87,18 @@ def test_a_parent_is_given_once_for_all_its_children(enhanced: Any) -> None:
     ]
 
 
+@pytest.mark.parametrize(("most", "truncated"), [(20, True), (39, True), (40, False), (41, False)])
+def test_a_parent_is_cut_at_the_longest_context_and_says_so(enhanced: Any, most: int, truncated: bool) -> None:
+    for query, end in (("apples", 0), ("pears", 40)):
+        options = ExpandOptions(parent=True, max_characters=most)
+        [passage] = enhanced.search(query, mode="keyword", expand=options).passages
+        context = passage.context
+        assert context.truncated is truncated
+        assert context.end - context.start == min(most, 40)
+        assert context.text == enhanced.opened.store.text("fruit", context.start, context.end)
+        assert end in (context.start, context.end)
+
+
 def test_a_context_keeps_to_its_longest_length_around_the_hit(sections: Any) -> None:
     [context] = contexts(sections, "trains", document=True, max_characters=30)
     assert context.end - context.start == 30
