@@ -1,6 +1,7 @@
 """The command line. It calls the verbs, on the data folder itself, and holds no logic of its own."""
 
 import json
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -21,6 +22,7 @@ from app.catalog.principal import Role
 from app.ingestion.collections import create_collection
 from app.ingestion.folder import FailedFile, FolderIngest, scan
 from app.ingestion.verify import find_differences
+from app.server_processes import run_server
 from app.settings import Settings, load_settings
 from app.telemetry import configure_logging
 from app.terminal import (
@@ -56,7 +58,7 @@ def serve(
         _show_new_admin_key(settings)
         # Whatever cannot be built is told here once, instead of by each server process again and again.
         build_services(settings).close()
-        uvicorn.run(
+        config = uvicorn.Config(
             "app.main:create_app",
             factory=True,
             host=host or settings.host,
@@ -68,6 +70,9 @@ def serve(
             timeout_graceful_shutdown=20,
             timeout_worker_healthcheck=WORKER_SILENCE_SECONDS,
         )
+        # Its processes read the settings for themselves.
+        os.environ["FOOTNOTE_WORKERS"] = str(config.workers)
+        run_server(config)
 
 
 @app.command()

@@ -14,11 +14,12 @@ from app.api.middleware import RequestContext
 from app.api.openapi import openapi_document
 from app.api.router import router
 from app.bootstrap import Services, build_services
+from app.processors import processors
 from app.settings import Settings, load_settings
 from app.worker import Worker
 
 THREADS = 64
-"""Requests served side by side in one process; SQLite and the native indexes release the GIL while they work."""
+"""Requests served side by side in one process; of their searches as many work at once as there are processors."""
 
 
 def create_app(settings: Settings | None = None, services: Services | None = None) -> FastAPI:
@@ -30,6 +31,8 @@ def create_app(settings: Settings | None = None, services: Services | None = Non
         made = services
         if made is None:
             made = await to_thread.run_sync(build_services, settings or load_settings())
+        if made.settings.workers > 1:
+            processors.share(made.settings.workers)
         worker = Worker(made)
         app.state.services, app.state.worker = made, worker
         app.state.job_watch, app.state.stopping = JobWatch(made.jobs), Stopping()
@@ -47,6 +50,6 @@ def create_app(settings: Settings | None = None, services: Services | None = Non
     problems.install(app)
     app.add_middleware(Authentication)
     app.add_middleware(RequestContext)
-    app.include_router(router)
+    app.router.routes.extend(router.routes)
     app.openapi = openapi_document  # type: ignore[method-assign]
     return app

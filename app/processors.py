@@ -24,6 +24,11 @@ class Processors:
         self._pool = ThreadPoolExecutor(count, thread_name_prefix="beside")
         self._here = threading.local()
 
+    def share(self, processes: int) -> None:
+        """Take one of so many equal parts, at least one processor, before any work begins in this process."""
+        self.count = max(1, self.count // processes)
+        self._free = threading.Semaphore(self.count)
+
     @contextmanager
     def held(self) -> Iterator[None]:
         """Wait for a processor and keep it; a thread that has one goes on with it."""

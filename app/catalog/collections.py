@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from sqlalchemy import Connection, Select, delete, exists, insert, select, update
 from sqlalchemy.exc import IntegrityError
@@ -19,9 +19,13 @@ from app.catalog.tables import api_keys, collections, key_collections
 from app.domain import Contextualizer
 from app.errors import FieldError, InvalidRequest, NameTaken, NotFound
 from app.stores.column_types import utc_now
+from app.stores.remembered import Remembered
 
 DEFAULT_KEPT_VERSIONS = 3
 """Versions before a document's present one that can be brought back, where the collection says nothing."""
+
+MOST_REMEMBERED = 1000
+"""Collections that are remembered, a few kilobytes each."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 _PAGE = 200
@@ -87,6 +91,7 @@ class Collections:
     def __init__(self, database: Database, *, clock: Callable[[], datetime] = utc_now) -> None:
         self._database = database
         self._clock = clock
+        self._remembered = Remembered(database.moment, database.read, most=MOST_REMEMBERED)
 
     def create(
         self,
@@ -116,8 +121,11 @@ class Collections:
 
     def get(self, name: str) -> Collection | None:
         """Return the collection of that name, or `None`."""
-        with self._database.read() as connection:
-            return _find(connection, name)
+        return self._remembered.get(name, lambda connection: _find(connection, name))
+
+    def remembered(self, name: str) -> Collection | None:
+        """Return the collection if it is remembered as it still is, else `None`; nothing is read, nobody waits."""
+        return cast("Collection | None", self._remembered.known(name))
 
     def by_id(self, collection_id: str) -> Collection | None:
         """Return the collection with that internal id, or `None`."""

@@ -14,6 +14,7 @@ from app.catalog.turn import Turn
 from app.errors import StoreBusy
 from app.stores.driver import failure_name, sqlite_driver, storage_failure
 from app.stores.migration import migrate, needs_migration
+from app.stores.remembered import CommitWatcher
 from app.stores.snapshot import copy_database
 
 BUSY_SECONDS = 15.0
@@ -29,6 +30,7 @@ class Database:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._engine = _engine(path)
+        self._watcher = CommitWatcher(self._engine)
         self._writing = self._engine.execution_options(immediate=True)
         # SQLite lets waiting writers poll, up to 100 ms apart; within a process the next one is woken at once.
         self._turn = Turn()
@@ -53,7 +55,13 @@ class Database:
 
     def close(self) -> None:
         """Close every connection that is not in use."""
+        self._watcher.close()
         self._engine.dispose()
+
+    def moment(self) -> int:
+        """Return a number that every commit changes, by whichever process; nothing else is read."""
+        with _told_plainly():
+            return self._watcher.moment()
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -123,7 +131,7 @@ def _told_plainly() -> Iterator[None]:
     """Turn the driver's words for a busy, full, damaged or unreachable database into ours."""
     try:
         yield
-    except DBAPIError as error:
+    except (DBAPIError, sqlite_driver().Error) as error:
         if failure_name(error).startswith("SQLITE_BUSY"):
             raise _busy() from error
         failure = storage_failure(error, "catalog.db", remedy="restore it from a backup")

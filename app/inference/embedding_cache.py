@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from app.embedding_space import EmbeddingSpace
 from app.errors import FootnoteError
 from app.inference.port import Embedder, TokenCounterSpec
+from app.processors import processors
 from app.telemetry import counters
 
 _Key: TypeAlias = tuple[Literal["query", "passage"], bytes]
@@ -90,7 +91,8 @@ class CachedEmbedder:
         counters.add("embedding_cache_hits", len(texts) - len(missing))
         if missing:
             places = list(missing.values())
-            fresh = dict(zip(missing, _embed_some(embed, texts, places), strict=True))
+            with processors.lent():
+                fresh = dict(zip(missing, _embed_some(embed, texts, places), strict=True))
             self._remember(fresh)
             found |= fresh
         return np.stack([found[key] for key in keys])

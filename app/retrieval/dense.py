@@ -9,7 +9,6 @@ from app.embedding_space import require_same_space
 from app.indexes.opening import OpenCollection
 from app.indexes.port import Candidates
 from app.inference.port import Embedder
-from app.processors import processors
 from app.retrieval.fusion import ranked
 from app.retrieval.run import SearchQueries, SearchRun
 from app.stores.port import CollectionStore, Keys, Scope, VectorField
@@ -49,10 +48,9 @@ def query_vectors(run: SearchRun, embedder: Embedder, queries: SearchQueries) ->
 
 
 def _embedded(embedder: Embedder, queries: SearchQueries) -> Vectors:
-    with processors.lent():
-        vectors: Vectors = embedder.embed_queries(queries.texts)
-        if queries.hypothetical:
-            vectors = np.concatenate((vectors, embedder.embed_passages(queries.hypothetical)))
+    vectors: Vectors = embedder.embed_queries(queries.texts)
+    if queries.hypothetical:
+        vectors = np.concatenate((vectors, embedder.embed_passages(queries.hypothetical)))
     return vectors
 
 

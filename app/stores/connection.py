@@ -16,6 +16,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from app.errors import NotFound, StoreBusy, StoreDamaged, Unavailable
 from app.stores.driver import failure_name, sqlite_driver, storage_failure
 from app.stores.migration import migrate, needs_migration
+from app.stores.remembered import CommitWatcher
 from app.stores.snapshot import copy_database
 
 _logger = logging.getLogger(__name__)
@@ -58,9 +59,8 @@ class Database:
         self._activity = threading.Condition()
         self._active = 0
         self._closed = False
-        self._watching = threading.Lock()
-        self._watcher: Any = None
         self._engine = self._create_engine()
+        self._watcher = CommitWatcher(self._engine)
 
     def migrate(self, *, creates: bool = True) -> None:
         """Bring the file to head, one process at a time; where there is none, make it or raise `StoreDamaged`."""
@@ -140,14 +140,8 @@ class Database:
 
     def moment(self) -> int:
         """Return a number that every commit changes, by whichever connection or process; nothing else is read."""
-        with self._used(), self._translated(), self._watching:
-            if self._watcher is None:
-                # One that never writes: SQLite tells a connection only of the commits of others.
-                watcher = self._engine.raw_connection()
-                watcher.detach()
-                self._watcher = watcher
-            (version,) = self._watcher.dbapi_connection.execute("PRAGMA data_version").fetchone()
-            return int(version)
+        with self._used(), self._translated():
+            return self._watcher.moment()
 
     def bytes_on_disk(self) -> int:
         """Return the size of the file and its log; raises `NotFound` when they were deleted."""
@@ -161,8 +155,7 @@ class Database:
         with self._activity:
             self._closed = True
             self._activity.wait_for(lambda: self._active == 0)
-        if self._watcher is not None:
-            self._watcher.close()
+        self._watcher.close()
         self._engine.dispose()
 
     def _create_engine(self, *, creates: bool = False) -> Engine:

@@ -70,7 +70,7 @@ class SqliteStore:
             write_seconds=settings.write_wait_seconds,
         )
         self._database.migrate(creates=creates)
-        self._remembered = Remembered(self._database)
+        self._remembered = Remembered(self._database.moment, self._database.reading)
         self.upkeep = SqliteUpkeep(self._database)
 
     # --- documents ---

@@ -228,3 +228,39 @@ def test_a_principal_holds_its_key_until_it_is_revoked_or_expires(
     clock.pass_time(3600)
     assert not api_keys.holds(principal)
     assert made.id == principal.key_id
+
+
+def test_a_key_is_remembered_until_anything_is_committed(
+    api_keys: ApiKeys, handbook: Collection, database: Database, clock: Any
+) -> None:
+    made, secret = api_keys.create("console", [handbook.id], Role.ASK)
+    assert api_keys.remembered(secret) is None
+    principal = api_keys.authenticate(secret)
+    # Its use was noted, which is a commit.
+    assert api_keys.remembered(secret) is None
+    assert api_keys.authenticate(secret) == principal
+    assert api_keys.remembered(secret) == principal
+    assert api_keys.remembered("the-admin-key-of-the-tests") is ADMIN
+    with pytest.raises(Unauthenticated):
+        api_keys.remembered(secret[:-1] + ("0" if secret[-1] != "0" else "1"))
+    clock.now += timedelta(minutes=2)
+    # Now its use is to be noted again.
+    assert api_keys.remembered(secret) is None
+    for _ in range(2):
+        api_keys.authenticate(secret)
+    ApiKeys(Database(Path(database._path)), "another admin key").revoke(made.id)
+    assert api_keys.remembered(secret) is None
+    with pytest.raises(Unauthenticated, match="revoked"):
+        api_keys.authenticate(secret)
+    with pytest.raises(Unauthenticated, match="revoked"):
+        api_keys.remembered(secret)
+
+
+def test_a_remembered_key_ends_when_it_expires(api_keys: ApiKeys, handbook: Collection, clock: Any) -> None:
+    _, secret = api_keys.create("console", [handbook.id], Role.ASK, expires_at=clock.now + timedelta(seconds=30))
+    for _ in range(2):
+        api_keys.authenticate(secret)
+    assert api_keys.remembered(secret) is not None
+    clock.now += timedelta(seconds=30)
+    with pytest.raises(Unauthenticated, match="expired"):
+        api_keys.remembered(secret)

@@ -149,3 +149,17 @@ def test_nothing_is_added_while_the_ids_are_used(collections: Collections) -> No
         assert ids == {made.id}
     adding.join(10)
     assert collections.get("recipes") is not None
+
+
+def test_a_collection_is_remembered_as_it_is(collections: Collections) -> None:
+    assert collections.remembered("handbook") is None
+    collections.create("handbook", settings={})
+    assert collections.remembered("handbook") is None
+    made = collections.get("handbook")
+    assert collections.remembered("handbook") == made
+    collections.delete("handbook")
+    assert collections.remembered("handbook") is None
+    assert collections.get("handbook") is None
+    again = collections.create("handbook", settings={})
+    assert collections.get("handbook") == again != made
+    assert collections.remembered("handbook") == again

@@ -45,7 +45,7 @@ def change_and_fail(database: Database) -> None:
 
 
 def test_a_fact_is_read_once_until_something_is_committed(database: Database) -> None:
-    remembered, read = Remembered(database), Reader()
+    remembered, read = Remembered(database.moment, database.reading), Reader()
     first = remembered.get("scope", read)
     assert [remembered.get("scope", read) for _ in range(3)] == [first] * 3
     assert read.reads == 1
@@ -56,7 +56,7 @@ def test_a_fact_is_read_once_until_something_is_committed(database: Database) ->
 
 
 def test_a_commit_of_another_process_is_seen(database: Database, tmp_path: Path) -> None:
-    remembered, read = Remembered(database), Reader()
+    remembered, read = Remembered(database.moment, database.reading), Reader()
     first = remembered.get("scope", read)
     # A connection of another library, as another process has one.
     with sqlite3.connect(tmp_path / NAME) as other:
@@ -66,7 +66,7 @@ def test_a_commit_of_another_process_is_seen(database: Database, tmp_path: Path)
 
 
 def test_what_is_rolled_back_changes_nothing(database: Database) -> None:
-    remembered, read = Remembered(database), Reader()
+    remembered, read = Remembered(database.moment, database.reading), Reader()
     first = remembered.get("scope", read)
     with pytest.raises(ZeroDivisionError):
         change_and_fail(database)
@@ -74,7 +74,7 @@ def test_what_is_rolled_back_changes_nothing(database: Database) -> None:
 
 
 def test_a_commit_while_a_fact_is_read_is_seen_by_the_next(database: Database) -> None:
-    remembered, read = Remembered(database), Reader()
+    remembered, read = Remembered(database.moment, database.reading), Reader()
 
     def overtaken(connection: Connection) -> int:
         value = read(connection)
@@ -86,22 +86,32 @@ def test_a_commit_while_a_fact_is_read_is_seen_by_the_next(database: Database) -
 
 
 def test_a_fact_that_ends_by_itself_is_read_again(database: Database) -> None:
-    remembered, read = Remembered(database), Reader()
+    remembered, read = Remembered(database.moment, database.reading), Reader()
     for is_valid, reads in ((True, 1), (True, 1), (False, 2)):
         remembered.get("scope", read, lambda _, is_valid=is_valid: is_valid)
         assert read.reads == reads
 
 
 def test_many_names_are_not_kept_for_ever(database: Database) -> None:
-    remembered, read = Remembered(database), Reader()
+    remembered, read = Remembered(database.moment, database.reading), Reader()
     for name in range(200):
         remembered.get(name, read)
     assert read.reads == 200
     assert len(remembered._facts) <= 32
 
 
+def test_what_is_known_is_told_without_reading(database: Database) -> None:
+    remembered, read = Remembered(database.moment, database.reading), Reader()
+    assert remembered.known("scope") is None
+    value = remembered.get("scope", read)
+    assert remembered.known("scope") == value
+    add_one(database)
+    assert remembered.known("scope") is None
+    assert read.reads == 1
+
+
 def test_a_closed_database_is_told(database: Database) -> None:
-    remembered, read = Remembered(database), Reader()
+    remembered, read = Remembered(database.moment, database.reading), Reader()
     remembered.get("scope", read)
     database.close()
     with pytest.raises(Unavailable):

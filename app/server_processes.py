@@ -1,0 +1,72 @@
+"""Serve in one process, or in several among which the kernel shares the connections out."""
+
+import logging
+import socket
+import sys
+from contextlib import suppress
+from typing import Any
+
+import uvicorn
+from uvicorn.supervisors import Multiprocess
+
+from app.errors import Misconfigured
+
+NOT_STARTED = 3
+
+log = logging.getLogger(__name__)
+
+
+def run_server(config: uvicorn.Config) -> None:
+    """Serve until a signal ends it; raises `Misconfigured` for an address that cannot be listened on."""
+    with suppress(KeyboardInterrupt):
+        if config.workers > 1:
+            Multiprocess(config, sockets_of_processes(config)).run()
+            return
+        server = uvicorn.Server(config)
+        server.run()
+        if not server.started:
+            raise SystemExit(NOT_STARTED)
+
+
+class OwnSockets(list[socket.socket]):
+    """The sockets of one server process: where this is unpickled, others are bound to the same address.
+
+    Of one socket that all listen on, the process that wakes first takes every connection that waits. What is held here
+    only keeps the port: a socket that does not listen gets no connections.
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return what binds the sockets of another process."""
+        return _bound, (self[0].family, self[0].getsockname())
+
+
+def sockets_of_processes(config: uvicorn.Config) -> list[socket.socket]:
+    """Return what each process is given to listen on; one socket for all where the kernel shares nothing out.
+
+    Raises `Misconfigured` for an address that is in use or none of this machine's.
+    """
+    if not sys.platform.startswith("linux"):
+        return [config.bind_socket()]
+    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+    try:
+        # Without the option that the processes need, so that a port on which another server listens is refused.
+        with socket.socket(family) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((config.host, config.port))
+            address = probe.getsockname()
+        sockets = _bound(family, address)
+    except OSError as error:
+        raise Misconfigured(
+            f"cannot listen on {config.host} port {config.port}: {error.strerror or error}",
+            hint="set FOOTNOTE_HOST and FOOTNOTE_PORT, or --host and --port",
+        ) from error
+    log.info("listening", extra={"address": address[0], "port": address[1], "processes": config.workers})
+    return sockets
+
+
+def _bound(family: int, address: tuple[Any, ...]) -> OwnSockets:
+    made = socket.socket(family)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    made.bind(address)
+    return OwnSockets([made])
