@@ -83,7 +83,8 @@ def build(engine: str, folder: Path, workload: Workload) -> Built | None:
 def truth(workload: Workload) -> list[NDArray[np.int64]]:
     """Return for each selection the numbers of the ten nearest passages of each question, by brute force."""
     queries = GrownQueries(workload.queries)
-    questions = queries.embed_queries(queries.texts)
+    # Of two passages that lie as near but for a seventh digit, single precision may take the wrong one.
+    questions = queries.embed_queries(queries.texts).astype(np.float64)
     best = [_Nearest(len(questions)) for _ in workload.selections]
     first = 0
     for vectors in grown_passages(workload.chunks):
@@ -103,9 +104,9 @@ class _Nearest:
 
     def __init__(self, questions: int) -> None:
         self.numbers = np.full((questions, NEAREST), -1, np.int64)
-        self._scores = np.full((questions, NEAREST), -np.inf, np.float32)
+        self._scores = np.full((questions, NEAREST), -np.inf, np.float64)
 
-    def add(self, scores: NDArray[np.float32], numbers: NDArray[np.int64]) -> None:
+    def add(self, scores: NDArray[np.float64], numbers: NDArray[np.int64]) -> None:
         """Take in the scores of more passages."""
         if scores.shape[1] > NEAREST:
             places = np.argpartition(-scores, NEAREST, axis=1)[:, :NEAREST]
