@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.indexes.local.sketch import ZERO_CODE, Codes, make_sketch, reach_of
-from app.indexes.local.vectors import ExactRows, Floats, Found, Mask, among, search_on_one_processor
+from app.indexes.local.vectors import ExactRows, Floats, Found, Mask, among, search_alone
 from app.stores.port import Keys
 
 SKETCHED_ROWS = 4096
@@ -135,7 +135,7 @@ class QuantisedRows:
         sketch = make_sketch(codes)
         some = codes[np.linspace(0, len(codes) - 1, _QUERIES_MEASURED).astype(np.int64)]
         vectors = self.offset + self.scale * (some.astype(np.float32) - ZERO_CODE)
-        queries = np.concatenate([self._rounded(vector)[0] for vector in vectors])
+        queries = np.stack([self._rounded(vector)[0] for vector in vectors])
         return self.with_sketch(sketch, reach_of(sketch, self.scanned, queries))
 
     def with_sketch(self, sketch: faiss.IndexPQFastScan | None, reach: int) -> "QuantisedRows":
@@ -175,7 +175,6 @@ class QuantisedRows:
         if limit == 0:
             return self.every_key[:0], np.zeros(0, np.float32)
         rounded, unit = self._rounded(query)
-        search_on_one_processor()
         rows, products = self._found(rounded, limit, inside, count)
         return self.every_key[rows], products * np.float32(unit) + self.offset @ query
 
@@ -186,12 +185,12 @@ class QuantisedRows:
         unit = float(np.abs(scaled).max()) / _STEPS
         if unit < _LEAST_UNIT:
             unit = 1.0
-        return np.rint(scaled / unit)[np.newaxis], unit
+        return np.rint(scaled / unit), unit
 
     def _found(self, query: Floats, limit: int, inside: Mask | None, count: int) -> tuple[_Rows, Floats]:
         if self.refined is not None and count * _SKETCHED_SHARE >= len(self.every_key):
             candidates = self._candidates(limit, count)
-            products, rows = (found[0] for found in self.refined.search(query, candidates))
+            rows, products = search_alone(self.refined, query, candidates)
             # None where the sketch tells no row from another, as for a query of zeros.
             kept = rows >= 0
             if inside is not None:
@@ -212,8 +211,7 @@ class QuantisedRows:
         if inside is not None:
             selector = faiss.IDSelectorBitmap(np.packbits(inside, bitorder="little"))  # type: ignore[call-arg,arg-type]
             parameters = faiss.SearchParameters(sel=selector)  # type: ignore[call-arg]
-        products, rows = self.scanned.search(query, limit, params=parameters)
-        return rows[0], products[0]
+        return search_alone(self.scanned, query, limit, parameters)
 
 
 def _range(low: Floats, high: Floats) -> tuple[Floats, Floats]:

@@ -9,8 +9,6 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from app.indexes.local.vectors import search_on_one_processor
-
 Codes: TypeAlias = NDArray[np.uint8]
 
 ZERO_CODE = 128
@@ -34,7 +32,7 @@ def make_sketch(codes: Codes) -> faiss.IndexPQFastScan:
     sketch.pq.cp.niter = _ROUNDS
     sketch.pq.cp.min_points_per_centroid = 1
     # Several threads would take the processors from searches, and add up in another order each time.
-    search_on_one_processor()
+    faiss.omp_set_num_threads(1)
     trained = np.linspace(0, count - 1, max(min(count, _ROWS_TRAINED), 2**_BITS)).astype(np.int64)
     sketch.train(_values(codes[trained]))
     for first in range(0, count, _ROWS_AT_ONCE):

@@ -19,15 +19,47 @@ Found: TypeAlias = tuple[Keys, Floats]
 """Chunk keys and scores."""
 
 
-_threads = threading.local()
+class _Workspace(threading.local):
+    """Arrays of one thread that faiss reads and writes, and their addresses.
 
+    Every call of faiss gives the interpreter's lock away, the one that asks for an address too; to get the lock back
+    takes longer than many a search while another thread works.
+    """
 
-def search_on_one_processor() -> None:
-    """Let faiss work on this thread alone: it would wake a team of threads for every query."""
-    # Every call of faiss gives the interpreter's lock away, and to get it back took longer than many a search.
-    if not getattr(_threads, "is_set", False):
+    def __init__(self) -> None:
+        # It would wake a team of threads for every query.
         faiss.omp_set_num_threads(1)
-        _threads.is_set = True
+        self.make_room(1, 1)
+
+    def make_room(self, dimensions: int, hits: int) -> None:
+        """Have room for a query of so many dimensions and so many hits."""
+        self.query = np.empty(dimensions, np.float32)
+        self.products = np.empty(hits, np.float32)
+        self.rows = np.empty(hits, np.int64)
+        self.addresses = tuple(faiss.swig_ptr(array) for array in (self.query, self.products, self.rows))
+
+    def take(self, query: Floats, hits: int) -> None:
+        """Copy the query in, and have room for its hits."""
+        if len(self.query) != len(query) or len(self.products) < hits:
+            self.make_room(len(query), max(hits, len(self.products)))
+        self.query[:] = query
+
+
+_workspace = _Workspace()
+
+
+def search_alone(
+    index: faiss.Index, query: Floats, limit: int, parameters: faiss.SearchParameters | None = None
+) -> tuple[NDArray[np.int64], Floats]:
+    """Return rows of the index and their products with the query, the greatest first; on this thread alone.
+
+    A row is -1 where there are fewer.
+    """
+    _workspace.take(query, limit)
+    given, products, rows = _workspace.addresses
+    # What `Index.search` of the package calls once it has asked for three addresses.
+    index.search_c(1, given, limit, products, rows, parameters)  # type: ignore[attr-defined]
+    return _workspace.rows[:limit].copy(), _workspace.products[:limit].copy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +129,10 @@ def among(values: Keys, wanted: Keys) -> Mask:
 
 def _products(vectors: Floats, query: Floats) -> Floats:
     # numpy would wake BLAS threads for it, and wait for them 20 ms where the processor is busy.
-    products = np.empty(len(vectors), np.float32)
-    pointers = [faiss.swig_ptr(array) for array in (products, query, vectors)]
-    faiss.fvec_inner_products_ny(*pointers, vectors.shape[1], len(vectors))  # type: ignore[attr-defined]
-    return products
+    _workspace.take(query, len(vectors))
+    given, products, _ = _workspace.addresses
+    faiss.fvec_inner_products_ny(products, given, faiss.swig_ptr(vectors), *reversed(vectors.shape))  # type: ignore[attr-defined]
+    return _workspace.products[: len(vectors)].copy()
 
 
 def best(keys: Keys, scores: Floats, limit: int) -> Found:
