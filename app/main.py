@@ -1,5 +1,6 @@
 """Make the application: its lifespan, its middleware, its routes. Nothing else."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -15,6 +16,7 @@ from app.api.openapi import openapi_document
 from app.api.router import router
 from app.bootstrap import Services, build_services
 from app.processors import processors
+from app.server_processes import keep_to_own_processors
 from app.settings import Settings, load_settings
 from app.worker import Worker
 
@@ -30,13 +32,15 @@ def create_app(settings: Settings | None = None, services: Services | None = Non
         to_thread.current_default_thread_limiter().total_tokens = THREADS
         made = services
         if made is None:
-            made = await to_thread.run_sync(build_services, settings or load_settings())
-        if made.settings.workers > 1:
-            processors.share(made.settings.workers)
+            made = await asyncio.to_thread(build_services, settings or load_settings())
         worker = Worker(made)
         app.state.services, app.state.worker = made, worker
         app.state.job_watch, app.state.stopping = JobWatch(made.jobs), Stopping()
-        await to_thread.run_sync(worker.start)
+        await asyncio.to_thread(worker.start)
+        if made.settings.workers > 1:
+            # This thread and those that serve requests, none of which has begun; not those that work on jobs.
+            processors.share(made.settings.workers)
+            keep_to_own_processors(made.settings.workers, made.settings.data / "workers")
         try:
             with app.state.stopping.told_by_signals():
                 yield

@@ -1,9 +1,12 @@
 """Serve in one process, or in several among which the kernel shares the connections out."""
 
+import fcntl
 import logging
+import os
 import socket
 import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -62,6 +65,28 @@ def sockets_of_processes(config: uvicorn.Config) -> list[socket.socket]:
         ) from error
     log.info("listening", extra={"address": address[0], "port": address[1], "processes": config.workers})
     return sockets
+
+
+def keep_to_own_processors(processes: int, folder: Path) -> None:
+    """Keep this thread and those that it begins to a part of the processors that no other server process has.
+
+    The interpreter's lock changes hands some forty times in a search. Between threads of one processor that is fast;
+    where a processor must be woken for it, a sixth of a busy machine's time went by. `folder` is where the processes
+    tell each other which part is taken: a lock that ends with its process. Without enough processors nothing is done.
+    """
+    if not hasattr(os, "sched_setaffinity"):
+        return
+    present = sorted(os.sched_getaffinity(0))
+    each = len(present) // processes
+    for number in range(processes if each else 0):
+        descriptor = os.open(folder / f"processors-{number}.lock", os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            continue
+        os.sched_setaffinity(0, present[number * each : (number + 1) * each])
+        return
 
 
 def _bound(family: int, address: tuple[Any, ...]) -> OwnSockets:

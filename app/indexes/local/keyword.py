@@ -78,7 +78,7 @@ class TantivyKeywordIndex:
 
     def size(self) -> int:
         """Return how many chunks it holds."""
-        return self._view().size
+        return self._shown.size
 
     def erase(self) -> bool:
         """Remove files that no commit needs; return False while a segment still holds deleted chunks."""
@@ -152,12 +152,12 @@ class TantivyKeywordIndex:
 
         While deleted chunks wait to be merged away, that of a term in more than a thousand chunks is an estimate.
         """
-        view = self._view()
+        view = self._shown
         return [self._frequency(view, term) for term in terms]
 
     def search(self, terms: Sequence[str], limit: int, scope: Scope, wording: Wording = PLAIN) -> Candidates:
         """Return up to `limit` chunks of the scope by BM25 (k1 1.2, b 0.75); a repeated term counts that often."""
-        view = self._view()
+        view = self._shown
         query = self._queries.ranking(terms, wording, partial(view.searcher.doc_freq, "text"))
         if query is None or scope.is_empty or limit < 1:
             return Candidates(np.zeros(0, np.int64), np.zeros(0, np.float32))
@@ -174,7 +174,7 @@ class TantivyKeywordIndex:
 
     def holding(self, restriction: Restriction, limit: int, scope: Scope) -> Keys | None:
         """Return the sorted keys of the scope's chunks that the restriction admits, `None` where more than `limit`."""
-        view = self._view()
+        view = self._shown
         if scope.is_empty or not view.size:
             return np.zeros(0, np.int64)
         hits = view.searcher.search(self._queries.admitting(restriction), limit + 1, count=False).hits
@@ -190,14 +190,14 @@ class TantivyKeywordIndex:
         """Return those of the chunks that the restriction admits, in the order given."""
         if not len(chunk_keys):
             return chunk_keys
-        view = self._view()
+        view = self._shown
         query = both(self._queries.admitting(restriction), self._queries.any_of("chunk", chunk_keys.tolist()))
         hits = view.searcher.search(query, len(chunk_keys), count=False).hits
         return chunk_keys[np.isin(chunk_keys, _column(view.searcher, "chunk", [address for _, address in hits]))]
 
     def terms_with_prefix(self, prefix: str, limit: int) -> list[str]:
         """Return the terms that begin so, those of the most chunks first."""
-        return [term for term, _ in self._view().searcher.terms_with_prefix("text", prefix, limit=limit)]
+        return [term for term, _ in self._shown.searcher.terms_with_prefix("text", prefix, limit=limit)]
 
     def _frequency(self, view: _View, term: str) -> int:
         frequency = view.searcher.doc_freq("text", term)
