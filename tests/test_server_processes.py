@@ -1,10 +1,14 @@
 """Each server process has a socket of its own, on one port that nobody else has."""
 
+import json
+import os
 import pickle
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 import uvicorn
@@ -15,6 +19,7 @@ from app.server_processes import run_server, sockets_of_processes
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the kernel shares no connections out")
 
 CONNECTIONS = 200
+PROCESSORS = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 
 
 @pytest.fixture
@@ -69,3 +74,41 @@ def test_a_port_on_which_another_server_listens_is_refused(closing: ExitStack) -
 def test_an_address_of_no_one_is_refused() -> None:
     with pytest.raises(Misconfigured, match="cannot listen"):
         run_server(config(0, "192.0.2.1"))
+
+
+TAKE = (
+    "import os, sys; from pathlib import Path; from app.server_processes import keep_to_own_processors\n"
+    "keep_to_own_processors(int(sys.argv[2]), Path(sys.argv[1]))\n"
+    "print(sorted(os.sched_getaffinity(0)), flush=True); input()\n"
+)
+
+
+def taken(folder: Path, processes: int, stack: ExitStack) -> tuple["subprocess.Popen[str]", list[int]]:
+    """Start a process that takes its part, and return that."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", TAKE, str(folder), str(processes)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    stack.callback(lambda: process.poll() is None and process.communicate("\n"))
+    assert process.stdout is not None
+    return process, json.loads(process.stdout.readline())
+
+
+@pytest.mark.skipif(len(PROCESSORS) < 2, reason="there is one processor")
+def test_each_process_takes_processors_that_no_other_has_and_the_next_those_of_the_dead(
+    tmp_path: Path, closing: ExitStack
+) -> None:
+    half = len(PROCESSORS) // 2
+    first, of_first = taken(tmp_path, 2, closing)
+    _, of_second = taken(tmp_path, 2, closing)
+    assert (len(of_first), len(of_second), set(of_first) & set(of_second)) == (half, half, set())
+    # No part is left for a third.
+    assert taken(tmp_path, 2, closing)[1] == PROCESSORS
+    first.communicate("\n")
+    assert taken(tmp_path, 2, closing)[1] == of_first
+
+
+def test_more_processes_than_processors_keep_to_none(tmp_path: Path, closing: ExitStack) -> None:
+    assert taken(tmp_path, len(PROCESSORS) + 1, closing)[1] == PROCESSORS

@@ -145,7 +145,10 @@ class DenseIndex(Follower, Protocol):
 
 
 class KeywordIndex(Follower, Protocol):
-    """Find chunks that hold a query's terms, by BM25 (Robertson 1994)."""
+    """Find chunks that hold a query's terms, by BM25 (Robertson 1994).
+
+    What is looked up is what `revision` has last seen in this process, or newer.
+    """
 
     def search(self, terms: Sequence[str], limit: int, scope: Scope, wording: Wording = PLAIN) -> Candidates:
         """Return up to `limit` chunks of the scope that hold at least one term, or an alternative of one.

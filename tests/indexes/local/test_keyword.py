@@ -33,6 +33,8 @@ def write(
 
 
 def found(index: TantivyKeywordIndex, term: str = "word", scope: Scope = EVERYTHING, limit: int = 10_000) -> list[int]:
+    # A search looks into what this has last seen.
+    index.revision()
     return index.search([term], limit, scope).keys.tolist()
 
 
