@@ -2,6 +2,7 @@
 
     python benchmarks/search.py --chunks 100000                                # in process, one to 32 clients
     python benchmarks/search.py --chunks 100000 --http --ingest grown          # and over HTTP, with documents coming in
+    python benchmarks/search.py --chunks 100000 --http --workers 2             # at a server of two processes only
     python benchmarks/search.py --chunks 100000 --rivals lancedb chroma txtai  # and others (extra `bench`)
     python benchmarks/search.py --chunks 1000000 --http --folder FOLDER --queries 200
 
@@ -13,6 +14,7 @@ a field. Over HTTP the clients run on the same cores as the server.
 """
 
 import argparse
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -61,8 +63,8 @@ def main() -> None:
         report_place(figures, data)
         report(figures, workload)
     report_limit(options.chunks, sizes(footnote, PLACES)["dense index"])
-    if options.http:
-        report_http(footnote, workload, options.http_clients)
+    for workers in options.workers if options.http else ():
+        report_http(footnote, workload, options.http_clients, workers)
     if options.ingest:
         report_ingest(footnote, workload, options)
 
@@ -78,6 +80,10 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--rivals", nargs="*", default=[], choices=[name for name in ENGINES if name != "footnote"])
     parser.add_argument("--http", action="store_true", help="also ask the real server")
     parser.add_argument("--http-clients", type=int, nargs="*", default=[1, 2, 8, 32])
+    processors = os.cpu_count() or 1
+    parser.add_argument(
+        "--workers", type=int, nargs="*", default=sorted({1, processors}), help="server processes, one server each"
+    )
     parser.add_argument("--ingest", nargs="*", default=[], choices=["grown", "model"], help="vectors of what comes in")
     parser.add_argument("--ingest-seconds", type=float, default=30)
     parser.add_argument("--folder", type=Path, help="where collections are kept between runs")
@@ -132,12 +138,12 @@ def report_limit(chunks: int, index_megabytes: float) -> None:
         print(f"{name:24} {megabytes:9.1f} MB {one:8.2f} ms {two:8.2f} ms")
 
 
-def report_http(data: Path, workload: Workload, clients: list[int]) -> None:
+def report_http(data: Path, workload: Workload, clients: list[int], workers: int) -> None:
     """Print the latencies of hybrid searches over HTTP."""
     texts = questions(workload.queries)
-    with served(data, workload.queries, "grown") as server:
-        print(f"\nover HTTP, one server process, ready after {server.start_seconds:.1f} s")
-        warm(server, texts)
+    with served(data, workload.queries, "grown", workers) as server:
+        print(f"\nover HTTP, server processes: {workers}, ready after {server.start_seconds:.1f} s")
+        warm(server, texts, workers)
         print(f"{'clients':8} {'mode':8} {COLUMNS}")
         for number in clients:
             requests = max(len(texts), 50 * number)
@@ -146,14 +152,14 @@ def report_http(data: Path, workload: Workload, clients: list[int]) -> None:
 
 
 def report_ingest(footnote: Path, workload: Workload, options: argparse.Namespace) -> None:
-    """Print what the most clients get while documents come in, in a copy of the collection."""
+    """Print what the most clients get of the most processes while documents come in, in a copy of the collection."""
     texts = questions(workload.queries)
     clients = max(options.http_clients)
     for passages in options.ingest:
         copy = copied(footnote)
         try:
-            with served(copy, workload.queries, passages) as server:
-                warm(server, texts)
+            with served(copy, workload.queries, passages, max(options.workers)) as server:
+                warm(server, texts, max(options.workers))
                 beside = searches_beside_ingest(server, texts, clients, workload.top_k, options.ingest_seconds)
                 vectors = "given" if passages == "grown" else "made by the embedded model, in another process"
                 print(f"\nbeside documents coming in, their vectors {vectors}: {beside.chunks_per_second:.0f} chunks/s")

@@ -40,6 +40,7 @@ Passages: TypeAlias = Literal["grown", "model"]
 _HEADERS = {"Authorization": f"Bearer {ADMIN_KEY}"}
 _SEARCH = f"/v1/collections/{COLLECTION}/search"
 _DOCUMENTS = 500
+_CONNECTIONS_PER_WORKER = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +52,8 @@ class Beside:
 
 
 @contextmanager
-def served(data: Path, queries: int, passages: Passages) -> Iterator[Served]:
-    """Serve the grown collection, and its embedding server in a process of its own."""
+def served(data: Path, queries: int, passages: Passages, workers: int) -> Iterator[Served]:
+    """Serve the grown collection with so many processes, and its embedding server in a process of its own."""
     _register(data)
     spawn = multiprocessing.get_context("spawn")
     here, there = spawn.Pipe()
@@ -61,6 +62,7 @@ def served(data: Path, queries: int, passages: Passages) -> Iterator[Served]:
     try:
         with serve(
             data,
+            workers=str(workers),
             embedder="openai_compatible",
             embedding_base_url=f"http://127.0.0.1:{here.recv()}/v1",
             embedding_api_key="none",
@@ -72,11 +74,12 @@ def served(data: Path, queries: int, passages: Passages) -> Iterator[Served]:
         embedding.join()
 
 
-def warm(server: Served, texts: list[str]) -> None:
-    """Ask every question once, so that the server has its vector and its files in memory."""
-    with server.client() as client:
-        for text in texts:
-            client.post(_SEARCH, json={"query": text}).raise_for_status()
+def warm(server: Served, texts: list[str], workers: int) -> None:
+    """Ask every question over several connections for each process, so that it has its vector and files in memory."""
+    for _ in range(1 if workers == 1 else _CONNECTIONS_PER_WORKER * workers):
+        with server.client() as client:
+            for text in texts:
+                client.post(_SEARCH, json={"query": text}).raise_for_status()
 
 
 def searches(server: Served, texts: list[str], clients: int, top_k: int, requests: int) -> Latencies:
