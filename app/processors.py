@@ -7,6 +7,7 @@ of 100,000 chunks then got half of what one client got.
 import contextvars
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,19 +16,57 @@ from typing import TypeVar
 _Made = TypeVar("_Made")
 
 
+class _Places:
+    """A semaphore that lets in who waited longest: one of `threading` lets in who comes by, and some wait for ever."""
+
+    def __init__(self, count: int) -> None:
+        self._lock = threading.Lock()
+        self._free = count
+        self._waiting: deque[threading.Lock] = deque()
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
+    def acquire(self) -> None:
+        with self._lock:
+            if self._free:
+                self._free -= 1
+                return
+            turn = threading.Lock()
+            turn.acquire()
+            self._waiting.append(turn)
+        turn.acquire()
+
+    def acquire_free(self) -> bool:
+        with self._lock:
+            if not self._free:
+                return False
+            self._free -= 1
+            return True
+
+    def release(self) -> None:
+        with self._lock:
+            if self._waiting:
+                # The place is handed over, so that nobody takes it in between.
+                self._waiting.popleft().release()
+            else:
+                self._free += 1
+
+
 class Processors:
     """As many places to work as there are processors. Thread-safe; who came first works first."""
 
     def __init__(self, count: int) -> None:
         self.count = count
-        self._free = threading.Semaphore(count)
+        self._places = _Places(count)
         self._pool = ThreadPoolExecutor(count, thread_name_prefix="beside")
         self._here = threading.local()
 
     def share(self, processes: int) -> None:
         """Take one of so many equal parts, at least one processor, before any work begins in this process."""
         self.count = max(1, self.count // processes)
-        self._free = threading.Semaphore(self.count)
+        self._places = _Places(self.count)
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -35,12 +74,13 @@ class Processors:
         if self._holds:
             yield
             return
-        with self._free:
-            self._here.holds = True
-            try:
-                yield
-            finally:
-                self._here.holds = False
+        self._places.acquire()
+        self._here.holds = True
+        try:
+            yield
+        finally:
+            self._here.holds = False
+            self._places.release()
 
     @contextmanager
     def lent(self) -> Iterator[None]:
@@ -49,16 +89,16 @@ class Processors:
             yield
             return
         self._here.holds = False
-        self._free.release()
+        self._places.release()
         try:
             yield
         finally:
-            self._free.acquire()
+            self._places.acquire()
             self._here.holds = True
 
     def beside(self, work: Callable[[], _Made]) -> "Future[_Made] | None":
         """Begin the work on a processor that is idle, or return `None`: then it is done faster by who asked."""
-        if not self._free.acquire(blocking=False):
+        if not self._places.acquire_free():
             return None
         return self._pool.submit(contextvars.copy_context().run, self._worked, work)
 
@@ -70,6 +110,11 @@ class Processors:
             return future.result()
 
     @property
+    def waiting(self) -> int:
+        """Return how many threads wait for a processor."""
+        return self._places.waiting
+
+    @property
     def _holds(self) -> bool:
         return getattr(self._here, "holds", False)
 
@@ -79,7 +124,7 @@ class Processors:
             return work()
         finally:
             self._here.holds = False
-            self._free.release()
+            self._places.release()
 
 
 def _present() -> int:

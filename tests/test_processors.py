@@ -1,8 +1,10 @@
 """No more works at once than there are processors; what waits for something else leaves its processor to others."""
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
@@ -44,6 +46,22 @@ def test_no_more_work_at_once_than_there_are_processors() -> None:
             assert works.entered.acquire(timeout=SECONDS)
             works.go.release()
     assert works.most == 2
+
+
+def test_who_waits_longest_is_next_also_while_others_come_by() -> None:
+    processors, order = Processors(1), list[int]()
+    threads = [threading.Thread(target=held, args=(processors, partial(order.append, number))) for number in range(6)]
+    with processors.held():
+        for place, thread in enumerate(threads):
+            thread.start()
+            while processors.waiting <= place:
+                time.sleep(0)
+        assert processors.beside(int) is None
+    # This thread comes by at once, and yet is the last.
+    with processors.held():
+        assert order == [0, 1, 2, 3, 4, 5]
+    for thread in threads:
+        thread.join()
 
 
 def test_a_thread_that_has_a_processor_does_not_wait_for_another() -> None:
