@@ -81,11 +81,15 @@ class LanceDB:
         del self._table
 
 
+EF_SEARCH = 400
+"""Of Chroma's HNSW: with 200 it found 0.979 of the true ten among 100,000, which is no equal recall."""
+
+
 class Chroma:
     """HNSW with a wider search; it has no BM25 of its own, so only the dense leg stands beside it."""
 
     name = "Chroma"
-    how = "HNSW cosine, max_neighbors 32, ef_construction 200, ef_search 200; dense only, it has no BM25 of its own"
+    how = f"HNSW cosine, max_neighbors 32, ef_construction 200, ef_search {EF_SEARCH}; dense only, for want of BM25"
     modes: tuple[Mode, ...] = ("dense",)
     threads = True
 
@@ -94,7 +98,7 @@ class Chroma:
 
     def build(self, folder: Path, documents: Iterable[GrownDocument]) -> None:
         """Add the rows in batches; the index grows with them."""
-        index = {"space": "cosine", "max_neighbors": 32, "ef_construction": 200, "ef_search": 200}
+        index = {"space": "cosine", "max_neighbors": 32, "ef_construction": 200, "ef_search": EF_SEARCH}
         collection = self._client(folder).create_collection(
             "passages", configuration={"hnsw": index}, embedding_function=None
         )
