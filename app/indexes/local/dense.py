@@ -36,8 +36,8 @@ _NO_KEYS = np.zeros(0, np.int64)
 
 _Part: TypeAlias = QuantisedRows | ExactRows
 
-_WORTH_ANOTHER_PROCESSOR = 30_000
-"""Rows with a sketch from which on it is faster to wake another thread for them: 0.4 ms of work."""
+_WORTH_ANOTHER_PROCESSOR = 50_000
+"""Rows with a sketch from which on it is faster to wake another thread for them: 0.7 ms of work."""
 
 
 class FaissDenseIndex:
