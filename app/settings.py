@@ -26,7 +26,7 @@ class Settings(BaseSettings):
     models: Path | None = Field(None, description="Folder of converted models; `models/` of the data folder by default")
     host: str = Field("127.0.0.1", description="Address to listen on")
     port: int = Field(8000, ge=0, le=65535, description="Port to listen on")
-    workers: int = Field(1, ge=1, le=64, description="Server processes")
+    workers: int = Field(1, ge=1, le=64, description="Server processes; as many as processors serve many clients best")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level that is logged")
     log_format: Literal["json", "text"] = Field("text", description="One JSON object or one readable line per event")
     admin_key: SecretStr | None = Field(None, min_length=16, description="Admin key; made at first start if not given")
