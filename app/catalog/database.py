@@ -14,7 +14,7 @@ from app.catalog.turn import Turn
 from app.errors import StoreBusy
 from app.stores.driver import failure_name, sqlite_driver, storage_failure
 from app.stores.migration import migrate, needs_migration
-from app.stores.remembered import CommitWatcher
+from app.stores.remembered import CommitWatcher, Moment
 from app.stores.snapshot import copy_database
 
 BUSY_SECONDS = 15.0
@@ -58,8 +58,8 @@ class Database:
         self._watcher.close()
         self._engine.dispose()
 
-    def moment(self) -> int:
-        """Return a number that every commit changes, by whichever process; nothing else is read."""
+    def moment(self) -> Moment:
+        """Return what every commit changes, by whichever process; nothing else is read."""
         with _told_plainly():
             return self._watcher.moment()
 

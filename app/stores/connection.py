@@ -16,7 +16,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from app.errors import NotFound, StoreBusy, StoreDamaged, Unavailable
 from app.stores.driver import failure_name, sqlite_driver, storage_failure
 from app.stores.migration import migrate, needs_migration
-from app.stores.remembered import CommitWatcher
+from app.stores.remembered import CommitWatcher, Moment
 from app.stores.snapshot import copy_database
 
 _logger = logging.getLogger(__name__)
@@ -138,8 +138,8 @@ class Database:
             if is_held:
                 raise self._busy()
 
-    def moment(self) -> int:
-        """Return a number that every commit changes, by whichever connection or process; nothing else is read."""
+    def moment(self) -> Moment:
+        """Return what every commit changes, by whichever connection or process; nothing else is read."""
         with self._used(), self._translated():
             return self._watcher.moment()
 

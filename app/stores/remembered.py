@@ -3,11 +3,14 @@
 import threading
 from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 from sqlalchemy import Connection, Engine
 
 _Fact = TypeVar("_Fact")
+
+Moment: TypeAlias = tuple[int, int]
+"""A state of a database: another one after every commit."""
 
 
 class CommitWatcher:
@@ -17,17 +20,20 @@ class CommitWatcher:
         self._engine = engine
         self._lock = threading.Lock()
         self._connection: Any = None
+        self._connections = 0
 
-    def moment(self) -> int:
-        """Return a number that every commit changes; raises the driver's errors."""
+    def moment(self) -> Moment:
+        """Return what every commit changes; raises the driver's errors."""
         with self._lock:
             if self._connection is None:
                 # One that never writes: SQLite tells a connection only of the commits of others.
                 connection = self._engine.raw_connection()
                 connection.detach()
                 self._connection = connection
+                # Each connection counts from its own beginning.
+                self._connections += 1
             (version,) = self._connection.dbapi_connection.execute("PRAGMA data_version").fetchone()
-        return int(version)
+        return self._connections, int(version)
 
     def close(self) -> None:
         """Close its connection; the next question opens another."""
@@ -42,7 +48,7 @@ class Remembered:
 
     def __init__(
         self,
-        moment: Callable[[], int],
+        moment: Callable[[], Moment],
         reading: Callable[[], AbstractContextManager[Connection]],
         *,
         most: int = 32,
@@ -51,7 +57,7 @@ class Remembered:
         self._reading = reading
         self._most = most
         self._lock = threading.Lock()
-        self._moment: int | None = None
+        self._moment: Moment | None = None
         self._facts: dict[Hashable, Any] = {}
 
     def known(self, name: Hashable) -> object:
@@ -76,6 +82,6 @@ class Remembered:
             self._facts[name] = fact
         return fact
 
-    def _known(self, moment: int, name: Hashable) -> object:
+    def _known(self, moment: Moment, name: Hashable) -> object:
         with self._lock:
             return self._facts.get(name) if moment == self._moment else None

@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, create_engine
 
 from app.errors import StoreDamaged, Unavailable
 from app.stores.connection import Database
-from app.stores.remembered import Remembered
+from app.stores.driver import sqlite_driver
+from app.stores.remembered import CommitWatcher, Remembered
 
 NAME = "c.db"
 
@@ -126,3 +127,18 @@ def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
             damaged.moment()
     finally:
         damaged.close()
+
+
+def test_what_was_committed_while_nobody_watched_is_seen(tmp_path: Path) -> None:
+    engine = create_engine(f"sqlite+pysqlite:///{tmp_path / NAME}", module=sqlite_driver())
+    with engine.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE counters (name, value)")
+    watcher = CommitWatcher(engine)
+    moments = [watcher.moment()]
+    watcher.close()
+    with engine.begin() as connection:
+        connection.exec_driver_sql("INSERT INTO counters VALUES ('scope', 1)")
+    moments.append(watcher.moment())
+    watcher.close()
+    engine.dispose()
+    assert moments[0] != moments[1]
