@@ -97,11 +97,13 @@ def _side_by_side(
 ) -> tuple[list[Candidates] | FootnoteError, list[KeywordHits] | FootnoteError]:
     """Look terms up beside the embedding of the queries and the search of their vectors, if a processor is idle."""
     future = processors.beside(look_up)
+    if future is None:
+        return _attempt(find_near), _attempt(look_up)
     try:
         dense = _attempt(find_near)
     finally:
         # Also after an error: no leg may still read a collection that its caller closes.
-        keyword = _attempt(look_up if future is None else partial(processors.result, future))
+        keyword = _attempt(partial(processors.result, future))
     return dense, keyword
 
 

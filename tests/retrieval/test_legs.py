@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from app.retrieval import legs
+
 
 def dense_stages(result: Any) -> list[Any]:
     return [stage for stage in result.trace if stage.stage == "dense"]
@@ -29,3 +31,16 @@ def test_every_query_has_a_list_of_its_own(shelf: Any) -> None:
     shelf.put("pears", "pears grow on trees")
     result = shelf.search("pears", queries=("trees", "engines"), mode="dense", explain=True)
     assert [stage.facts["query"] for stage in dense_stages(result)] == [0, 1, 2]
+
+
+def test_nothing_is_looked_up_after_an_error_of_the_other_leg_where_no_processor_is_idle(
+    shelf: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shelf.put("pears", "pears grow on trees")
+    monkeypatch.setattr(legs.processors, "beside", lambda _: None)
+    looked_up: list[str] = []
+    monkeypatch.setattr(legs, "find_by_terms", lambda _, text: looked_up.append(text))
+    shelf.embedder.failure = ZeroDivisionError()
+    with pytest.raises(ZeroDivisionError):
+        shelf.search("pears")
+    assert looked_up == []
