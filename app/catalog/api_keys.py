@@ -193,7 +193,7 @@ class ApiKeys:
             .join(key_collections, key_collections.c.key_id == api_keys.c.id)
             .where(api_keys.c.id == key_id)
         )
-        return self._remembered.get(key_id, lambda connection: connection.execute(query).mappings().all())
+        return self._remembered.get(key_id, lambda connection: connection.execute(query).mappings().all() or None) or ()
 
     def _is_use_to_note(self, key_id: str, stored: datetime | None, now: datetime) -> bool:
         last = max((when for when in (stored, self._use_noted.get(key_id)) if when is not None), default=None)

@@ -67,7 +67,10 @@ class Remembered:
     def get(
         self, name: Hashable, read: Callable[[Connection], _Fact], is_valid: Callable[[_Fact], bool] = lambda _: True
     ) -> _Fact:
-        """Return the fact, at least as new as this call; `is_valid` tells whether it also holds beyond a commit."""
+        """Return the fact, at least as new as this call; `is_valid` tells whether it still holds without a commit.
+
+        `None` stands for what is not there, and is read each time.
+        """
         # Asked before the fact is read: what is read then may be newer than its moment, never older.
         moment = self._ask_moment()
         known = cast("_Fact | None", self._known(moment, name))
@@ -75,6 +78,9 @@ class Remembered:
             return known
         with self._reading() as connection:
             fact = read(connection)
+        if fact is None:
+            # Whoever asks for what is not there must push nothing out.
+            return fact
         with self._lock:
             if moment != self._moment or len(self._facts) >= self._most:
                 self._moment = moment

@@ -256,6 +256,20 @@ def test_a_key_is_remembered_until_anything_is_committed(
         api_keys.remembered(secret)
 
 
+def test_keys_that_nobody_made_push_none_out(
+    database: Database, handbook: Collection, clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.catalog.api_keys.MOST_REMEMBERED", 2)
+    api_keys = ApiKeys(database, "the-admin-key-of-the-tests", clock=clock)
+    _, secret = api_keys.create("console", [handbook.id], Role.ASK)
+    for _ in range(2):
+        api_keys.authenticate(secret)
+    for number in range(5):
+        with pytest.raises(Unauthenticated):
+            api_keys.authenticate(f"fn_{number:016x}_{number:048x}")
+    assert api_keys.remembered(secret) is not None
+
+
 def test_a_remembered_key_ends_when_it_expires(api_keys: ApiKeys, handbook: Collection, clock: Any) -> None:
     _, secret = api_keys.create("console", [handbook.id], Role.ASK, expires_at=clock.now + timedelta(seconds=30))
     for _ in range(2):

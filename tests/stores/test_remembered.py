@@ -101,6 +101,22 @@ def test_many_names_are_not_kept_for_ever(database: Database) -> None:
     assert len(remembered._facts) <= 32
 
 
+def test_what_is_not_there_pushes_nothing_out(database: Database) -> None:
+    remembered, read = Remembered(database.moment, database.reading, most=2), Reader()
+    remembered.get("scope", read)
+    for name in range(5):
+        assert remembered.get(name, lambda _: None) is None
+    assert remembered.known("scope") is not None
+
+
+@pytest.mark.parametrize("fact", [0, (), [], ""])
+def test_a_fact_of_nothing_is_remembered_too(database: Database, fact: object) -> None:
+    remembered, reads = Remembered(database.moment, database.reading), list[object]()
+    for _ in range(2):
+        assert remembered.get("fact", lambda _: reads.append(fact) or fact) == fact
+    assert reads == [fact]
+
+
 def test_what_is_known_is_told_without_reading(database: Database) -> None:
     remembered, read = Remembered(database.moment, database.reading), Reader()
     assert remembered.known("scope") is None
