@@ -128,11 +128,15 @@ def among(values: Keys, wanted: Keys) -> Mask:
 
 
 def _products(vectors: Floats, query: Floats) -> Floats:
+    count, dimensions = vectors.shape
+    if len(query) != dimensions:
+        # Of a collection that moves to another space meanwhile; faiss would read on beyond the query.
+        raise ValueError(f"a query of {len(query)} dimensions cannot be compared with vectors of {dimensions}")
     # numpy would wake BLAS threads for it, and wait for them 20 ms where the processor is busy.
-    _workspace.take(query, len(vectors))
+    _workspace.take(query, count)
     given, products, _ = _workspace.addresses
-    faiss.fvec_inner_products_ny(products, given, faiss.swig_ptr(vectors), *reversed(vectors.shape))  # type: ignore[attr-defined]
-    return _workspace.products[: len(vectors)].copy()
+    faiss.fvec_inner_products_ny(products, given, faiss.swig_ptr(vectors), dimensions, count)  # type: ignore[attr-defined]
+    return _workspace.products[:count].copy()
 
 
 def best(keys: Keys, scores: Floats, limit: int) -> Found:

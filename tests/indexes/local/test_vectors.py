@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -103,3 +104,11 @@ def test_deleted_rows_are_only_marked_until_they_are_cleaned_away() -> None:
     assert block.without(np.array([5])) is block
     assert (len(block.cleaned()), block.cleaned().deleted) == (6, 0)
     assert sorted(block.nearest(np.eye(8, dtype=np.float32)[2], 8, None)[0].tolist()) == [0, 1, 3, 4, 6, 7]
+
+
+@pytest.mark.parametrize("dimensions", [1, 3, 5])
+def test_a_query_of_another_space_reads_no_memory_beyond_it(dimensions: int) -> None:
+    rows = ExactRows(np.arange(2), np.arange(2), np.ones((2, 4), np.float32))
+    for part in (rows, QuantisedRows.of(rows)):
+        with pytest.raises(ValueError, match=r"dimension|shape|size"):
+            part.nearest(np.ones(dimensions, np.float32), 2, None)
