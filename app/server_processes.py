@@ -23,12 +23,24 @@ def run_server(config: uvicorn.Config) -> None:
     """Serve until a signal ends it; raises `Misconfigured` for an address that cannot be listened on."""
     with suppress(KeyboardInterrupt):
         if config.workers > 1:
-            Multiprocess(config, sockets_of_processes(config)).run()
+            ServerProcesses(config, sockets_of_processes(config)).run()
             return
         server = uvicorn.Server(config)
         server.run()
         if not server.started:
             raise SystemExit(NOT_STARTED)
+
+
+class ServerProcesses(Multiprocess):
+    """Start the server processes, and others in place of those that die or are silent for too long."""
+
+    def keep_subprocess_alive(self) -> None:
+        """Ask each process whether it lives, and replace it if not."""
+        for process in self.processes:
+            # While its end is open here too, one that dies before it answers is waited for like one that is silent:
+            # meanwhile nothing is replaced, and no signal is heeded.
+            process.child_conn.close()
+        super().keep_subprocess_alive()
 
 
 class OwnSockets(list[socket.socket]):

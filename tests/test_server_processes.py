@@ -3,19 +3,22 @@
 import json
 import os
 import pickle
+import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 import uvicorn
 
 from app.catalog.process_owner import ProcessOwner, living_owners
 from app.errors import Misconfigured
-from app.server_processes import run_server, sockets_of_processes
+from app.server_processes import ServerProcesses, run_server, sockets_of_processes
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the kernel shares no connections out")
 
@@ -75,6 +78,49 @@ def test_a_port_on_which_another_server_listens_is_refused(closing: ExitStack) -
 def test_an_address_of_no_one_is_refused() -> None:
     with pytest.raises(Misconfigured, match="cannot listen"):
         run_server(config(0, "192.0.2.1"))
+
+
+class DiesWhenAsked:
+    """The parent's end of the pipe to a process that ends between the question whether it lives and the answer."""
+
+    def __init__(self, connection: Any, pid: int) -> None:
+        self._connection, self._pid = connection, pid
+
+    def send(self, question: bytes) -> None:
+        self._connection.send(question)
+        os.kill(self._pid, signal.SIGKILL)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+
+def end(supervisor: ServerProcesses) -> None:
+    for each in supervisor.processes:
+        each.kill()
+        each.join()
+
+
+def test_a_process_that_dies_when_it_is_asked_whether_it_lives_is_replaced_at_once(
+    closing: ExitStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The test's own process keeps its handlers.
+    monkeypatch.setattr("uvicorn.supervisors.multiprocess.SIGNALS", {})
+    asked = config(0)
+    asked.workers, asked.timeout_worker_healthcheck = 1, 20
+    sockets = sockets_of_processes(asked)
+    closing.callback(sockets[0].close)
+    supervisor = ServerProcesses(asked, sockets)
+    supervisor.init_processes()
+    closing.callback(end, supervisor)
+    (first,) = supervisor.processes
+    assert first.pid is not None
+    # Before it can answer.
+    os.kill(first.pid, signal.SIGSTOP)
+    monkeypatch.setattr(first, "parent_conn", DiesWhenAsked(first.parent_conn, first.pid))
+    begin = time.monotonic()
+    supervisor.keep_subprocess_alive()
+    assert time.monotonic() - begin < asked.timeout_worker_healthcheck / 2
+    assert [each.pid for each in supervisor.processes] != [first.pid]
 
 
 TAKE = (
