@@ -13,10 +13,10 @@ class DirectQuery:
         compiled = query.compile(dialect=sqlite.dialect(paramstyle="qmark"))
         self._statement = str(compiled)
         self._names: list[str] = list(compiled.positiontup or ())
-        self._constants = dict(compiled.params)
+        self._constants = {name: value for name, value in compiled.params.items() if not compiled.binds[name].required}
 
     def rows(self, connection: Connection, **values: object) -> list[tuple[Any, ...]]:
-        """Return every row, its columns in the query's order."""
+        """Return every row, its columns in the query's order; raises `KeyError` where a value is missing."""
         given = self._constants | values
         driver_connection: Any = connection.connection.driver_connection
         rows: list[tuple[Any, ...]] = driver_connection.execute(
