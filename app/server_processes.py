@@ -47,8 +47,11 @@ class OwnSockets(list[socket.socket]):
     """The sockets of one server process: where this is unpickled, others are bound to the same address.
 
     Of one socket that all listen on, the process that wakes first takes every connection that waits. What is held here
-    only keeps the port: a socket that does not listen gets no connections.
+    only keeps the port: a socket that does not listen gets no connections. `claim` keeps it from another server of ours
+    that starts before the processes of this one listen.
     """
+
+    claim: socket.socket | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return what binds the sockets of another process."""
@@ -69,7 +72,9 @@ def sockets_of_processes(config: uvicorn.Config) -> list[socket.socket]:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind((config.host, config.port))
             address = probe.getsockname()
+        claim = _claimed(f"\0footnote {address[0]} {address[1]}")
         sockets = _bound(family, address)
+        sockets.claim = claim
     except OSError as error:
         raise Misconfigured(
             f"cannot listen on {config.host} port {config.port}: {error.strerror or error}",
@@ -100,6 +105,20 @@ def keep_to_own_processors(processes: int, folder: Path) -> None:
             continue
         os.sched_setaffinity(0, present[number * each : (number + 1) * each])
         return
+
+
+def _claimed(name: str) -> socket.socket:
+    """Return what holds the name, which no file stands for, until this process ends; raise `OSError` where it is held.
+
+    Two sockets that share connections out may be bound by any two processes of one user, so the port does not tell.
+    """
+    claim = socket.socket(socket.AF_UNIX)
+    try:
+        claim.bind(name)
+    except OSError:
+        claim.close()
+        raise
+    return claim
 
 
 def _bound(family: int, address: tuple[Any, ...]) -> OwnSockets:

@@ -18,7 +18,7 @@ import uvicorn
 
 from app.catalog.process_owner import ProcessOwner, living_owners
 from app.errors import Misconfigured
-from app.server_processes import ServerProcesses, run_server, sockets_of_processes
+from app.server_processes import OwnSockets, ServerProcesses, run_server, sockets_of_processes
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the kernel shares no connections out")
 
@@ -36,9 +36,17 @@ def config(port: int, host: str = "127.0.0.1") -> uvicorn.Config:
     return uvicorn.Config("app.main:create_app", host=host, port=port, workers=2, log_config=None)
 
 
+def kept_sockets(closing: ExitStack, asked: uvicorn.Config | None = None) -> list[socket.socket]:
+    kept = sockets_of_processes(asked or config(0))
+    assert isinstance(kept, OwnSockets)
+    assert kept.claim is not None
+    for each in (*kept, kept.claim):
+        closing.callback(each.close)
+    return kept
+
+
 def test_connections_go_to_every_process_and_none_to_the_socket_that_keeps_the_port(closing: ExitStack) -> None:
-    kept = sockets_of_processes(config(0))
-    closing.callback(kept[0].close)
+    kept = kept_sockets(closing)
     address = kept[0].getsockname()
     listening = []
     for _ in range(2):
@@ -75,6 +83,12 @@ def test_a_port_on_which_another_server_listens_is_refused(closing: ExitStack) -
     assert "FOOTNOTE_PORT" in (refused.value.hint or "")
 
 
+def test_a_port_of_a_server_whose_processes_do_not_listen_yet_is_refused(closing: ExitStack) -> None:
+    (first,) = kept_sockets(closing)
+    with pytest.raises(Misconfigured, match="cannot listen"):
+        sockets_of_processes(config(first.getsockname()[1]))
+
+
 def test_an_address_of_no_one_is_refused() -> None:
     with pytest.raises(Misconfigured, match="cannot listen"):
         run_server(config(0, "192.0.2.1"))
@@ -107,9 +121,7 @@ def test_a_process_that_dies_when_it_is_asked_whether_it_lives_is_replaced_at_on
     monkeypatch.setattr("uvicorn.supervisors.multiprocess.SIGNALS", {})
     asked = config(0)
     asked.workers, asked.timeout_worker_healthcheck = 1, 20
-    sockets = sockets_of_processes(asked)
-    closing.callback(sockets[0].close)
-    supervisor = ServerProcesses(asked, sockets)
+    supervisor = ServerProcesses(asked, kept_sockets(closing, asked))
     supervisor.init_processes()
     closing.callback(end, supervisor)
     (first,) = supervisor.processes
