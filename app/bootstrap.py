@@ -90,6 +90,8 @@ def build_services(settings: Settings) -> Services:
     spool = Spool(settings.data / "spool")
     database = Database(settings.data / "catalog.db")
     database.migrate()
+    # Opens what watches for commits, so that no request waits for it.
+    database.moment()
     collections = Collections(database)
     webhooks = Webhooks(database, most=settings.max_webhooks)
     jobs = Jobs(

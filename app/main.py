@@ -33,13 +33,14 @@ def create_app(settings: Settings | None = None, services: Services | None = Non
         made = services
         if made is None:
             made = await asyncio.to_thread(build_services, settings or load_settings())
+        if made.settings.workers > 1:
+            processors.share(made.settings.workers)
         worker = Worker(made)
         app.state.services, app.state.worker = made, worker
         app.state.job_watch, app.state.stopping = JobWatch(made.jobs), Stopping()
         await asyncio.to_thread(worker.start)
         if made.settings.workers > 1:
             # This thread and those that serve requests, none of which has begun; not those that work on jobs.
-            processors.share(made.settings.workers)
             keep_to_own_processors(made.settings.workers, made.settings.data / "workers")
         try:
             with app.state.stopping.told_by_signals():

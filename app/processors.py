@@ -5,15 +5,20 @@ of 100,000 chunks then got half of what one client got.
 """
 
 import contextvars
+import math
 import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TypeVar
 
 _Made = TypeVar("_Made")
+
+_QUOTA = Path("/sys/fs/cgroup/cpu.max")
+"""Microseconds of a period that a container may use, of all processors together (Linux, cgroups 2)."""
 
 
 class _Places:
@@ -128,10 +133,13 @@ class Processors:
 
 
 def _present() -> int:
-    """Return how many processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    """Return how many processors this process may use: those that it may run on, within the quota of its container."""
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with suppress(OSError, ValueError):
+        quota, period = _QUOTA.read_text(encoding="ascii").split()
+        # `max` is no number, and no limit.
+        count = min(count, math.ceil(int(quota) / int(period)))
+    return max(1, count)
 
 
 processors = Processors(_present())

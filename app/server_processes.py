@@ -103,7 +103,11 @@ def keep_to_own_processors(processes: int, folder: Path) -> None:
         except BlockingIOError:
             os.close(descriptor)
             continue
-        os.sched_setaffinity(0, present[number * each : (number + 1) * each])
+        try:
+            os.sched_setaffinity(0, present[number * each : (number + 1) * each])
+        except OSError as error:
+            # It only saves time, and a container may forbid it.
+            log.warning("this process keeps to no processors of its own", extra={"why": str(error)})
         return
 
 

@@ -1,13 +1,16 @@
 """No more works at once than there are processors; what waits for something else leaves its processor to others."""
 
+import os
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 
 import pytest
 
+from app import processors as processors_module
 from app.processors import Processors
 
 SECONDS = 20
@@ -139,3 +142,16 @@ def test_several_processes_share_the_processors_and_each_has_one() -> None:
     alone.share(8)
     with alone.held():
         assert alone.beside(int) is None
+
+
+@pytest.mark.parametrize(
+    ("quota", "expected"), [("max 100000\n", 4), ("150000 100000\n", 2), ("5000 100000\n", 1), ("strange", 4)]
+)
+def test_the_quota_of_a_container_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quota: str, expected: int
+) -> None:
+    file = tmp_path / "cpu.max"
+    file.write_text(quota, encoding="ascii")
+    monkeypatch.setattr(processors_module, "_QUOTA", file)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(4)), raising=False)
+    assert processors_module._present() == expected

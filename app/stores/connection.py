@@ -180,7 +180,8 @@ class Database:
             creator=connect,
             poolclass=QueuePool,
             pool_size=_IDLE_CONNECTIONS,
-            max_overflow=_MOST_CONNECTIONS - _IDLE_CONNECTIONS,
+            # One of them watches for commits.
+            max_overflow=_MOST_CONNECTIONS - 1 - _IDLE_CONNECTIONS,
             pool_timeout=self._read_seconds,
             pool_use_lifo=True,
         )

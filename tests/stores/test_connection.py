@@ -107,14 +107,14 @@ def test_all_statements_of_a_snapshot_see_one_moment(database: Database) -> None
 
 def test_threads_that_came_and_went_leave_few_connections(database: Database, tmp_path: Path) -> None:
     """The file itself may stay open more often, since SQLite closes it late; each connection has its own log."""
-    most = threading.Barrier(8)
+    most = threading.Barrier(7)
 
     def read() -> None:
         with database.reading() as connection:
             count_counters(connection)
             most.wait(timeout=30)
 
-    threads = [threading.Thread(target=read) for _ in range(24)]
+    threads = [threading.Thread(target=read) for _ in range(21)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -125,7 +125,7 @@ def test_threads_that_came_and_went_leave_few_connections(database: Database, tm
 
 def test_a_read_that_finds_no_free_connection_in_time_is_told_to_try_again(database: Database) -> None:
     with ExitStack() as stack:
-        for _ in range(8):
+        for _ in range(7):
             stack.enter_context(database.reading())
         with pytest.raises(StoreBusy):
             stack.enter_context(database.reading())
