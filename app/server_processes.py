@@ -5,6 +5,7 @@ import logging
 import os
 import socket
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,9 @@ from uvicorn.supervisors import Multiprocess
 from app.errors import Misconfigured
 
 NOT_STARTED = 3
+
+WORKER_END_SECONDS = 30
+"""How long a server process may take beyond its last requests: its worker comes to a safe point meanwhile."""
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +45,16 @@ class ServerProcesses(Multiprocess):
             # meanwhile nothing is replaced, and no signal is heeded.
             process.child_conn.close()
         super().keep_subprocess_alive()
+
+    def join_all(self) -> None:
+        """Wait for the processes, which were told to end; one that does not end in time is killed."""
+        end = time.monotonic() + (self.config.timeout_graceful_shutdown or 0) + WORKER_END_SECONDS
+        for process in self.processes:
+            process.process.join(max(0.0, end - time.monotonic()))
+            if process.process.is_alive():
+                log.warning("a server process did not end in time and is killed", extra={"pid": process.pid})
+                process.kill()
+            process.join()
 
 
 class OwnSockets(list[socket.socket]):

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import uvicorn
 
+from app import server_processes
 from app.catalog.process_owner import ProcessOwner, living_owners
 from app.errors import Misconfigured
 from app.server_processes import OwnSockets, ServerProcesses, run_server, sockets_of_processes
@@ -133,6 +134,27 @@ def test_a_process_that_dies_when_it_is_asked_whether_it_lives_is_replaced_at_on
     supervisor.keep_subprocess_alive()
     assert time.monotonic() - begin < asked.timeout_worker_healthcheck / 2
     assert [each.pid for each in supervisor.processes] != [first.pid]
+
+
+def test_a_process_that_hears_no_signal_is_killed_when_the_others_have_had_their_time(
+    closing: ExitStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("uvicorn.supervisors.multiprocess.SIGNALS", {})
+    monkeypatch.setattr(server_processes, "WORKER_END_SECONDS", 1)
+    asked = config(0)
+    asked.workers, asked.timeout_graceful_shutdown = 1, 0
+    supervisor = ServerProcesses(asked, kept_sockets(closing, asked))
+    supervisor.init_processes()
+    closing.callback(end, supervisor)
+    (process,) = supervisor.processes
+    assert process.pid is not None
+    os.kill(process.pid, signal.SIGSTOP)
+    supervisor.terminate_all()
+    begin = time.monotonic()
+    supervisor.join_all()
+    assert time.monotonic() - begin < 10
+    # Both signals wait for it.
+    assert process.exitcode in (-signal.SIGKILL, -signal.SIGTERM)
 
 
 TAKE = (
