@@ -8,12 +8,13 @@ import contextvars
 import math
 import os
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
+
+from app.turn import Turn
 
 _Made = TypeVar("_Made")
 
@@ -21,57 +22,19 @@ _QUOTA = Path("/sys/fs/cgroup/cpu.max")
 """Microseconds of a period that a container may use, of all processors together (Linux, cgroups 2)."""
 
 
-class _Places:
-    """A semaphore that lets in who waited longest: one of `threading` lets in who comes by, and some wait for ever."""
-
-    def __init__(self, count: int) -> None:
-        self._lock = threading.Lock()
-        self._free = count
-        self._waiting: deque[threading.Lock] = deque()
-
-    @property
-    def waiting(self) -> int:
-        return len(self._waiting)
-
-    def acquire(self) -> None:
-        with self._lock:
-            if self._free:
-                self._free -= 1
-                return
-            turn = threading.Lock()
-            turn.acquire()
-            self._waiting.append(turn)
-        turn.acquire()
-
-    def acquire_free(self) -> bool:
-        with self._lock:
-            if not self._free:
-                return False
-            self._free -= 1
-            return True
-
-    def release(self) -> None:
-        with self._lock:
-            if self._waiting:
-                # The place is handed over, so that nobody takes it in between.
-                self._waiting.popleft().release()
-            else:
-                self._free += 1
-
-
 class Processors:
     """As many places to work as there are processors. Thread-safe; who came first works first."""
 
     def __init__(self, count: int) -> None:
         self.count = count
-        self._places = _Places(count)
+        self._places = Turn(count)
         self._pool = ThreadPoolExecutor(count, thread_name_prefix="beside")
         self._here = threading.local()
 
     def share(self, processes: int) -> None:
         """Take one of so many equal parts, at least one processor, before any work begins in this process."""
         self.count = max(1, self.count // processes)
-        self._places = _Places(self.count)
+        self._places = Turn(self.count)
 
     @contextmanager
     def held(self) -> Iterator[None]:

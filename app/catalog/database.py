@@ -10,12 +10,12 @@ from filelock import FileLock
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 
-from app.catalog.turn import Turn
 from app.errors import StoreBusy
 from app.stores.driver import failure_name, sqlite_driver, storage_failure
 from app.stores.migration import migrate, needs_migration
 from app.stores.remembered import CommitWatcher, Moment
 from app.stores.snapshot import copy_database
+from app.turn import Turn
 
 BUSY_SECONDS = 15.0
 

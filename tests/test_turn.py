@@ -1,6 +1,6 @@
 import threading
 
-from app.catalog.turn import Turn
+from app.turn import Turn
 
 
 def _start(turn: Turn, name: int, order: list[int], *, timeout: float = 30) -> threading.Thread:
