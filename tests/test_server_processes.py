@@ -115,43 +115,45 @@ def end(supervisor: ServerProcesses) -> None:
         each.join()
 
 
-def test_a_process_that_dies_when_it_is_asked_whether_it_lives_is_replaced_at_once(
-    closing: ExitStack, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def silent(closing: ExitStack, monkeypatch: pytest.MonkeyPatch) -> ServerProcesses:
+    """A supervisor of one process, which was stopped before it could answer anything."""
     # The test's own process keeps its handlers.
     monkeypatch.setattr("uvicorn.supervisors.multiprocess.SIGNALS", {})
     asked = config(0)
-    asked.workers, asked.timeout_worker_healthcheck = 1, 20
+    asked.workers, asked.timeout_worker_healthcheck, asked.timeout_graceful_shutdown = 1, 20, 0
     supervisor = ServerProcesses(asked, kept_sockets(closing, asked))
     supervisor.init_processes()
     closing.callback(end, supervisor)
-    (first,) = supervisor.processes
-    assert first.pid is not None
-    # Before it can answer.
-    os.kill(first.pid, signal.SIGSTOP)
-    monkeypatch.setattr(first, "parent_conn", DiesWhenAsked(first.parent_conn, first.pid))
+    os.kill(pid_of(supervisor), signal.SIGSTOP)
+    return supervisor
+
+
+def pid_of(supervisor: ServerProcesses) -> int:
+    (process,) = supervisor.processes
+    assert process.pid is not None
+    return process.pid
+
+
+def test_a_process_that_dies_when_it_is_asked_whether_it_lives_is_replaced_at_once(
+    silent: ServerProcesses, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (process,), pid = silent.processes, pid_of(silent)
+    monkeypatch.setattr(process, "parent_conn", DiesWhenAsked(process.parent_conn, pid))
     begin = time.monotonic()
-    supervisor.keep_subprocess_alive()
-    assert time.monotonic() - begin < asked.timeout_worker_healthcheck / 2
-    assert [each.pid for each in supervisor.processes] != [first.pid]
+    silent.keep_subprocess_alive()
+    assert time.monotonic() - begin < silent.config.timeout_worker_healthcheck / 2
+    assert pid_of(silent) != pid
 
 
 def test_a_process_that_hears_no_signal_is_killed_when_the_others_have_had_their_time(
-    closing: ExitStack, monkeypatch: pytest.MonkeyPatch
+    silent: ServerProcesses, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("uvicorn.supervisors.multiprocess.SIGNALS", {})
     monkeypatch.setattr(server_processes, "WORKER_END_SECONDS", 1)
-    asked = config(0)
-    asked.workers, asked.timeout_graceful_shutdown = 1, 0
-    supervisor = ServerProcesses(asked, kept_sockets(closing, asked))
-    supervisor.init_processes()
-    closing.callback(end, supervisor)
-    (process,) = supervisor.processes
-    assert process.pid is not None
-    os.kill(process.pid, signal.SIGSTOP)
-    supervisor.terminate_all()
+    (process,) = silent.processes
+    silent.terminate_all()
     begin = time.monotonic()
-    supervisor.join_all()
+    silent.join_all()
     assert time.monotonic() - begin < 10
     # Both signals wait for it.
     assert process.exitcode in (-signal.SIGKILL, -signal.SIGTERM)
