@@ -78,11 +78,6 @@ class Processors:
             return future.result()
 
     @property
-    def waiting(self) -> int:
-        """Return how many threads wait for a processor."""
-        return self._places.waiting
-
-    @property
     def _holds(self) -> bool:
         return getattr(self._here, "holds", False)
 

@@ -18,11 +18,6 @@ class Turn:
         self._waiting: deque[threading.Lock] = deque()
         self._free = places
 
-    @property
-    def waiting(self) -> int:
-        """Return how many threads wait."""
-        return len(self._waiting)
-
     def acquire(self, timeout: float = _FOR_EVER) -> bool:
         """Wait for the turn; return `False` if it does not come within `timeout` seconds."""
         with self._guard:

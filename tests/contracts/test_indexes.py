@@ -43,6 +43,14 @@ def write(index: Follower, upserts: Sequence[IndexEntry], deletes: Sequence[int]
         index.apply(upserts, deletes, revision)
 
 
+def write_sixty(keyword: KeywordIndex) -> None:
+    """Write sixty texts of a few words, the same each time, unless they are there already."""
+    if not keyword.size():
+        random = np.random.default_rng(2)
+        texts = [" ".join(random.choice(list("abcdefgh"), size=random.integers(1, 9))) for _ in range(60)]
+        write(keyword, entries(texts), revision=1)
+
+
 def find(leg: Follower, limit: int = 10, scope: Scope = EVERYTHING) -> list[int]:
     """Search either leg for something that every entry of these tests answers to."""
     if leg.wants_terms:
@@ -362,10 +370,7 @@ class TestKeyword:
     def test_a_filtered_search_is_a_filtered_list_of_all_hits(
         self, keyword: KeywordIndex, query: list[str], chosen: set[int], limit: int
     ) -> None:
-        if not keyword.size():
-            random = np.random.default_rng(2)
-            texts = [" ".join(random.choice(list("abcdefgh"), size=random.integers(1, 9))) for _ in range(60)]
-            write(keyword, entries(texts), revision=1)
+        write_sixty(keyword)
         everything = keyword.search(query, 60, EVERYTHING)
         inside = np.isin(everything.keys, sorted(chosen))
         found = keyword.search(query, limit, scope_of(*chosen))
@@ -382,10 +387,7 @@ class TestKeyword:
     def test_a_search_inside_some_chunks_is_a_filtered_list_of_all_hits(
         self, keyword: KeywordIndex, query: list[str], chosen: set[int], documents: set[int] | None, limit: int
     ) -> None:
-        if not keyword.size():
-            random = np.random.default_rng(2)
-            texts = [" ".join(random.choice(list("abcdefgh"), size=random.integers(1, 9))) for _ in range(60)]
-            write(keyword, entries(texts), revision=1)
+        write_sixty(keyword)
         everything = keyword.search(query, 60, EVERYTHING)
         allowed = chosen if documents is None else chosen & documents
         inside = np.isin(everything.keys, sorted(allowed))

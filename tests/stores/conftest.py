@@ -10,6 +10,7 @@ import pytest
 
 from app.domain import Chunk, Document
 from app.settings import Settings
+from app.stores.connection import Database
 from app.stores.prepared import PreparedDocument
 from app.stores.sqlite import SqliteStore
 
@@ -20,6 +21,15 @@ DIMENSIONS = 16
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[SqliteStore]:
     opened = SqliteStore(tmp_path, Settings())
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    """A collection's database in the file `c.db`."""
+    opened = Database(tmp_path / "c.db", read_seconds=5, write_seconds=5)
+    opened.migrate()
     yield opened
     opened.close()
 

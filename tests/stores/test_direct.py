@@ -1,8 +1,5 @@
 """A query on the driver gives what SQLAlchemy gives, but rows as they are stored; none is run without its values."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from sqlalchemy import bindparam, select
 
@@ -16,14 +13,6 @@ _ABOVE = (
     .order_by(counters.c.name)
     .limit(bindparam("limit"))
 )
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    opened = Database(tmp_path / "c.db", read_seconds=5, write_seconds=5)
-    opened.migrate()
-    yield opened
-    opened.close()
 
 
 def test_rows_are_those_that_the_query_gives(database: Database) -> None:

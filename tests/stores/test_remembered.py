@@ -1,7 +1,6 @@
 """Facts are read once, and again after any commit: of this process, of another connection, of another process."""
 
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,14 +23,6 @@ class Reader:
     def __call__(self, connection: Connection) -> int:
         self.reads += 1
         return connection.exec_driver_sql("SELECT value FROM counters WHERE name = 'scope'").scalar_one()
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    opened = Database(tmp_path / NAME, read_seconds=5, write_seconds=5)
-    opened.migrate()
-    yield opened
-    opened.close()
 
 
 def add_one(database: Database) -> None:
