@@ -6,7 +6,7 @@ from typing import Any
 
 # Servers read these inside of a message too as what ends it and begins another one, a system's among them.
 _CONTROL = re.compile(
-    r"<(?=[|｜]|/?s>|/?(?:start|end)_of_turn>|/?think>)|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS)\])"
+    r"<(?=[|｜]|/?s>|<?/?SYS>|/?(?:start|end)_of_turn>|/?think>)|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS)\])"
 )
 
 

@@ -31,8 +31,8 @@ def find_by_terms(run: SearchRun, query: str) -> KeywordHits:
         index = opened.index.keyword
         size = index.size()
         weights = {term: inverse_document_frequency(found, size) for term, found in asked.frequencies.items()}
-        candidates = index.search(list(weights), run.plan.candidates, run.scope, asked.wording)
-        known = [term for term, found in asked.frequencies.items() if found]
+        known = _rarest(run, asked.frequencies)
+        candidates = index.search(known, run.plan.candidates, run.scope, asked.wording)
         _tell(run, asked, candidates, known)
         return KeywordHits(candidates, weights, _strength(candidates, weights))
 
@@ -47,6 +47,16 @@ def covered(weights: Mapping[str, float], present: Iterable[str]) -> float:
     held = set(present)
     total = sum(weights.values())
     return sum(weight for term, weight in weights.items() if term in held) / total if total else 0.0
+
+
+def _rarest(run: SearchRun, frequencies: Mapping[str, int]) -> list[str]:
+    """Return the terms that some chunk holds, the rarest first, as many as are looked up; tell where there are more."""
+    known = sorted((term for term, found in frequencies.items() if found), key=frequencies.__getitem__)
+    most = run.plan.limits.query_terms
+    if len(known) > most:
+        detail = f"the {most} rarest of the query's {len(known)} terms are looked up (FOOTNOTE_MAX_QUERY_TERMS)"
+        run.warn("terms_cut", detail, limit=most, terms=len(known))
+    return known[:most]
 
 
 def _tell(run: SearchRun, asked: QueryTerms, candidates: Candidates, known: list[str]) -> None:

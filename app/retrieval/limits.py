@@ -1,4 +1,4 @@
-"""How much one answer holds of what a search found; each limit is a setting, and an answer that meets one says so."""
+"""How much one search looks up and one answer holds; each limit is a setting, and an answer that meets one says so."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,11 @@ from app.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of one answer: characters of a merged passage, members of a group, values of a facet, highlights of a passage."""
+    """Of one search: terms that are looked up; characters of a merged passage, members of a group, values of a facet,
+    highlights of a passage.
+    """
+
+    query_terms: int = 1024
 
     merged_characters: int = 6000
     group_members: int = 100
@@ -18,6 +22,7 @@ class Limits:
     def of(cls, settings: Settings) -> "Limits":
         """Return the limits that the service is set to."""
         return cls(
+            query_terms=settings.max_query_terms,
             merged_characters=settings.max_merged_characters,
             group_members=settings.max_group_members,
             facet_values=settings.max_facet_values,

@@ -15,6 +15,8 @@ TOKENS = [
     "<start_of_turn>model",
     "[INST]",
     "[/INST]",
+    "<<SYS>>",
+    "<</SYS>>",
     "[SYSTEM_PROMPT]",
     "</think>",
 ]

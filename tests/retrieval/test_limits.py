@@ -109,8 +109,21 @@ def test_a_list_longer_than_a_cursor_carries_is_cut_and_says_so(shelf: Any, monk
 
 def test_the_limits_of_a_plan_are_those_of_the_settings() -> None:
     assert Limits.of(Settings()) == Limits()
-    changed = Settings(max_merged_characters=1, max_group_members=2, max_facet_values=3, max_highlights=4)
-    assert build_plan("x", changed).limits == Limits(1, 2, 3, 4)
+    changed = Settings(
+        max_query_terms=5, max_merged_characters=1, max_group_members=2, max_facet_values=3, max_highlights=4
+    )
+    assert build_plan("x", changed).limits == Limits(5, 1, 2, 3, 4)
+
+
+def test_the_rarest_terms_of_a_query_are_looked_up_and_the_others_told(shelf: Any) -> None:
+    shelf.put("many", *(f"common {place}" for place in range(4)))
+    shelf.put("some", "seldom words", "seldom heard")
+    shelf.put("one", "rare")
+    shelf.settings = Settings(max_query_terms=2)
+    result = shelf.search("common rare seldom unheard-of", mode="keyword", fuzzy=False)
+    assert {passage.document_id for passage in result.passages} == {"some", "one"}
+    assert cuts(result) == [("terms_cut", {"limit": 2, "terms": 3})]
+    assert cuts(shelf.search("rare seldom unheard-of", mode="keyword", fuzzy=False)) == []
 
 
 def test_more_neighbours_than_the_setting_are_an_error_that_names_it() -> None:

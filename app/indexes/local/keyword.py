@@ -9,7 +9,6 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -158,7 +157,7 @@ class TantivyKeywordIndex:
     def search(self, terms: Sequence[str], limit: int, scope: Scope, wording: Wording = PLAIN) -> Candidates:
         """Return up to `limit` chunks of the scope by BM25 (k1 1.2, b 0.75); a repeated term counts that often."""
         view = self._shown
-        query = self._queries.ranking(terms, wording, partial(view.searcher.doc_freq, "text"))
+        query = self._queries.ranking(terms, wording)
         if query is None or scope.is_empty or limit < 1:
             return Candidates(np.zeros(0, np.int64), np.zeros(0, np.float32))
         admitted: dict[str, Keys] = {}

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from app.errors import NotFound, StorageFull, Unavailable
-from app.indexes.local import keyword_query
 from app.indexes.local.keyword import TantivyKeywordIndex
 from app.indexes.local.keyword_files import system_failure
 from app.indexes.port import IndexEntry
@@ -253,13 +252,6 @@ class TestScopes:
             some = index.search(["a", "b"], limit, Scope(documents, None))
             np.testing.assert_allclose(some.scores, everything.scores[expected][:limit], rtol=1e-5)
             assert np.isin(some.keys // 3, documents).all()
-
-    def test_the_rarest_terms_are_kept_of_too_many(
-        self, index: TantivyKeywordIndex, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(keyword_query, "MOST_TERMS", 2)
-        write(index, [*entries(range(1, 9), "common"), *entries([9], "seldom"), *entries([10], "rare")], revision=1)
-        assert sorted(index.search(["common", "rare", "seldom"], 20, EVERYTHING).keys.tolist()) == [9, 10]
 
 
 def test_many_commits_score_as_one_does(index: TantivyKeywordIndex, tmp_path: Path) -> None:
