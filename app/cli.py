@@ -194,8 +194,3 @@ def _find_or_create(services: Services, name: str) -> Collection:
 
 cli_search.register(app)
 cli_data.register(app)
-
-
-def main() -> None:
-    """Run the command line."""
-    app()

@@ -27,6 +27,8 @@ from search_measure import Figures, Workload, build, in_own_process, measure, si
 from search_rivals import ENGINES, missing_rivals
 from search_served import copied, searches, searches_beside_ingest, served, warm
 
+from app.start import restart_in_large_pages
+
 DIMENSIONS = 384
 PLACES = {
     "store": f"collections/{COLLECTION}/collection.db*",
@@ -170,4 +172,6 @@ def report_ingest(footnote: Path, workload: Workload, options: argparse.Namespac
 
 
 if __name__ == "__main__":
+    # As the command line of the service does; every engine is measured so.
+    restart_in_large_pages()
     main()

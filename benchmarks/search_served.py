@@ -2,7 +2,7 @@
 
 The server embeds through an OpenAI-compatible embedding server that this program starts: it looks the questions' grown
 vectors up. Each question is asked once before, and the server remembers its vector, so that no measured search waits
-for an embedding.
+for an embedding. Who searches has a key of the role `search`, whose questions the query log does not keep by default.
 """
 
 import itertools
@@ -24,7 +24,7 @@ import numpy as np
 from grown_collection import DATA, GrownQueries, grown, grown_documents
 from search_engines import COLLECTION
 from search_load import Latencies, over_http
-from serving import ADMIN_KEY, Served, models_folder, serve
+from serving import Served, models_folder, serve
 from sqlalchemy import insert
 
 from app.catalog.collections import Collection
@@ -37,7 +37,6 @@ from app.settings import load_settings
 Passages: TypeAlias = Literal["grown", "model"]
 """Where the vectors of documents that come in are from: mixed as the collection's are, or really embedded."""
 
-_HEADERS = {"Authorization": f"Bearer {ADMIN_KEY}"}
 _SEARCH = f"/v1/collections/{COLLECTION}/search"
 _DOCUMENTS = 500
 _CONNECTIONS_PER_WORKER = 4
@@ -85,19 +84,20 @@ def warm(server: Served, texts: list[str], workers: int) -> None:
 def searches(server: Served, texts: list[str], clients: int, top_k: int, requests: int) -> Latencies:
     """Ask hybrid searches over so many connections."""
     bodies = [{"query": text, "top_k": top_k} for text in texts]
-    return over_http(server.url + _SEARCH, bodies, clients, requests, _HEADERS, lambda: False)
+    return over_http(server.url + _SEARCH, bodies, clients, requests, _search_key(server), lambda: False)
 
 
 def searches_beside_ingest(server: Served, texts: list[str], clients: int, top_k: int, seconds: float) -> Beside:
     """Ask for so long while documents of ten chunks come in, each as soon as the one before is searchable."""
     ended, accepted = threading.Event(), [0]
     writer = threading.Thread(target=_put_until, args=(server, ended, accepted))
+    key = _search_key(server)
     with server.client() as client:
         before = _chunk_count(client)
         writer.start()
         bodies = [{"query": text, "top_k": top_k} for text in texts]
         until = time.monotonic() + seconds
-        latencies = over_http(server.url + _SEARCH, bodies, clients, 10**9, _HEADERS, lambda: time.monotonic() > until)
+        latencies = over_http(server.url + _SEARCH, bodies, clients, 10**9, key, lambda: time.monotonic() > until)
         more = _chunk_count(client) - before
         ended.set()
         writer.join()
@@ -110,6 +110,14 @@ def copied(data: Path) -> Path:
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(data, copy)
     return copy
+
+
+def _search_key(server: Served) -> dict[str, str]:
+    """Return the header of a new key that can only search, as those who search have."""
+    with server.client() as client:
+        asked = {"name": "benchmark", "collections": [COLLECTION], "role": "search"}
+        made = client.post("/v1/keys", json=asked).raise_for_status().json()
+    return {"Authorization": f"Bearer {made['secret']}"}
 
 
 def _chunk_count(client: Any) -> int:

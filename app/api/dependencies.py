@@ -60,9 +60,12 @@ def require(role: Role) -> Callable[..., Awaitable[Access]]:
     Raises `NotFound` for a collection that is not there or not of this key, then `InsufficientScope`.
     """
 
+    # One dependency and not three, each of which FastAPI would solve for every request.
     async def access(
-        request: Request, services: CurrentServices, principal: CurrentPrincipal, collection: CollectionName
+        request: Request, collection: CollectionName, _credentials: Annotated[object, Security(bearer)]
     ) -> Access:
+        services = await current_services(request)
+        principal = await current_principal(request, _credentials)
         held: Collection | None = request.state.collection
         if held is None or held.name != collection:
             # A route may have the name in another place of its path than authentication looks at.

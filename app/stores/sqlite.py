@@ -274,7 +274,7 @@ class SqliteStore:
         self, vector: NDArray[np.float32], chunk_keys: Keys, field: VectorField = "context"
     ) -> dict[int, float]:
         """Return the exact cosine of each chunk that is still in the field."""
-        with self._database.reading() as connection:
+        with self._database.reading_scattered() as connection:
             return similarities(connection, vector, chunk_keys, field)
 
     def nearest(self, vector: NDArray[np.float32], limit: int, scope: Scope) -> list[tuple[int, float]]:

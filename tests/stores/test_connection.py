@@ -107,14 +107,14 @@ def test_all_statements_of_a_snapshot_see_one_moment(database: Database) -> None
 
 def test_threads_that_came_and_went_leave_few_connections(database: Database, tmp_path: Path) -> None:
     """The file itself may stay open more often, since SQLite closes it late; each connection has its own log."""
-    most = threading.Barrier(7)
+    most = threading.Barrier(6)
 
     def read() -> None:
         with database.reading() as connection:
             count_counters(connection)
             most.wait(timeout=30)
 
-    threads = [threading.Thread(target=read) for _ in range(21)]
+    threads = [threading.Thread(target=read) for _ in range(18)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -125,10 +125,46 @@ def test_threads_that_came_and_went_leave_few_connections(database: Database, tm
 
 def test_a_read_that_finds_no_free_connection_in_time_is_told_to_try_again(database: Database) -> None:
     with ExitStack() as stack:
-        for _ in range(7):
+        for _ in range(6):
             stack.enter_context(database.reading())
         with pytest.raises(StoreBusy):
             stack.enter_context(database.reading())
+
+
+def mapped_bytes(connection: Connection) -> int:
+    return int(connection.exec_driver_sql("PRAGMA mmap_size").scalar_one())
+
+
+def test_one_connection_at_a_time_has_the_file_mapped(database: Database) -> None:
+    with database.reading_scattered() as mapped:
+        assert mapped_bytes(mapped) > 0
+        with database.reading_scattered() as other:
+            assert mapped_bytes(other) == 0
+            assert count_counters(other) == COUNTERS
+    with database.reading_scattered() as mapped, database.reading() as other:
+        assert (mapped_bytes(mapped) > 0, mapped_bytes(other)) == (True, 0)
+
+
+def test_a_mapped_file_is_read_as_it_is_after_every_commit_and_when_it_shrinks(
+    database: Database, tmp_path: Path
+) -> None:
+    with database.writing() as writer:
+        writer.exec_driver_sql("CREATE TABLE blobs (id INTEGER PRIMARY KEY, content BLOB)")
+    sums = "SELECT count(*), sum(length(content)), group_concat(hex(substr(content, 9000, 2))) FROM blobs"
+    for content in (b"a", b"b"):
+        with database.writing() as writer:
+            writer.exec_driver_sql("DELETE FROM blobs")
+            for number in range(200):
+                writer.exec_driver_sql("INSERT INTO blobs VALUES (?, ?)", (number, content * 20_000))
+        with database.reading_scattered() as mapped:
+            assert tuple(mapped.exec_driver_sql(sums).one()) == (200, 4_000_000, ",".join([content.hex() * 2] * 200))
+    with database.writing() as writer:
+        writer.exec_driver_sql("DELETE FROM blobs WHERE id > 1")
+    large = (tmp_path / "c.db").stat().st_size
+    database.compact()
+    assert (tmp_path / "c.db").stat().st_size < large / 10
+    with database.reading_scattered() as mapped:
+        assert tuple(mapped.exec_driver_sql(sums).one()) == (2, 40_000, "6262,6262")
 
 
 def read_forever(database: Database) -> None:

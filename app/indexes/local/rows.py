@@ -9,11 +9,14 @@ from app.indexes.local.quantised import QuantisedRows
 from app.indexes.local.vectors import ExactRows
 from app.stores.port import Keys
 
-BLOCK_ROWS = 16_384
-"""Rows that are quantised together; fewer stay exact (25 MB of 384 dimensions), more would cost more to rewrite."""
+BLOCK_ROWS = 2048
+"""Rows that become a block; fewer stay exact, which takes six times as long to search."""
 
-JOINED_BLOCKS = 4
-"""Blocks that become one: half the time of a search, for a second of work."""
+LARGEST_BLOCK = 262_144
+"""Rows of the largest block that others are joined to, which takes five seconds of one processor."""
+
+_JOINED_SHARE = 3
+"""A block is joined to one that is at most so many times as large: each row is written anew some five times."""
 
 _MOST_DELETED_SHARE = 4
 """One deleted row in so many is cleaned away; before that it is only passed over."""
@@ -64,16 +67,30 @@ class Rows:
 
     def joined(self) -> "Rows":
         """Return the same rows in few blocks."""
-        small = [block for block in self.blocks if len(block.every_key) < 2 * BLOCK_ROWS]
-        if len(small) < JOINED_BLOCKS:
+        groups: list[list[QuantisedRows]] = []
+        for block in sorted(self.blocks, key=_written, reverse=True):
+            groups.append([block])
+            while len(groups) > 1 and _should_join(*groups[-2:]):
+                smaller = groups.pop()
+                groups[-1] += smaller
+        if len(groups) == len(self.blocks):
             return self
-        large = [block for block in self.blocks if len(block.every_key) >= 2 * BLOCK_ROWS]
-        block = QuantisedRows.joined(small[:JOINED_BLOCKS])
-        return replace(self, blocks=(*large, block, *small[JOINED_BLOCKS:])).joined()
+        blocks = (QuantisedRows.joined(group) if len(group) > 1 else group[0] for group in groups)
+        return replace(self, blocks=tuple(blocks))
 
     def sketched(self) -> "Rows":
         """Return the same rows, each block with its sketch."""
         return replace(self, blocks=tuple(block.sketched() for block in self.blocks))
+
+
+def _written(block: QuantisedRows) -> int:
+    """Return the rows that stand in the block, deleted ones too."""
+    return len(block.every_key)
+
+
+def _should_join(larger: Sequence[QuantisedRows], smaller: Sequence[QuantisedRows]) -> bool:
+    more, less = sum(map(_written, larger)), sum(map(_written, smaller))
+    return more <= _JOINED_SHARE * less and more + less <= LARGEST_BLOCK
 
 
 def _settled(revision: int, blocks: list[QuantisedRows], loose: Sequence[ExactRows]) -> Rows:

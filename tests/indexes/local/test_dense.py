@@ -1,3 +1,4 @@
+import itertools
 import logging
 import shutil
 import threading
@@ -240,7 +241,7 @@ def test_any_number_of_dimensions_works(folder: Path, dimensions: int) -> None:
     np.testing.assert_allclose(found.scores, made[found.keys] @ made[7], atol=0.03)
 
 
-def test_four_blocks_become_one_that_finds_as_much(index: FaissDenseIndex) -> None:
+def test_blocks_of_one_size_become_one_that_finds_as_much(index: FaissDenseIndex) -> None:
     made = vectors(4 * BLOCK + 5)
     keys = np.random.default_rng(3).permutation(len(made)).tolist()
     write(index, [IndexEntry(key, key // 2, (), made[key]) for key in keys])
@@ -250,6 +251,25 @@ def test_four_blocks_become_one_that_finds_as_much(index: FaissDenseIndex) -> No
         found = index.search(query, 30, EVERYTHING)
         assert set(np.argsort(-(made @ query))[:10].tolist()) <= set(found.keys.tolist())
         np.testing.assert_allclose(found.scores, made[found.keys] @ query, atol=0.03)
+
+
+def test_blocks_stay_few_and_within_the_largest_size_as_rows_arrive(
+    index: FaissDenseIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows_module, "LARGEST_BLOCK", 12 * BLOCK)
+    made = vectors(30 * BLOCK)
+    counts = []
+    for revision in range(30):
+        keys = range(revision * BLOCK, (revision + 1) * BLOCK)
+        write(index, entries(keys, made[keys.start : keys.stop]), revision=revision + 1)
+        sizes = sorted((len(block) // BLOCK for block in index._rows.blocks), reverse=True)
+        counts.append(len(sizes))
+        assert max(sizes) <= 12
+        assert all(more > 3 * less or more + less > 12 for more, less in itertools.pairwise(sizes))
+    assert max(counts) <= 5
+    assert index.keys().tolist() == list(range(len(made)))
+    for query in vectors(10, seed=1):
+        assert set(np.argsort(-(made @ query))[:10].tolist()) <= set(index.search(query, 30, EVERYTHING).keys.tolist())
 
 
 def test_deleted_rows_stay_deleted_in_blocks_that_are_reopened(index: FaissDenseIndex, folder: Path) -> None:
