@@ -96,10 +96,10 @@ def _looks_at_documents(plan: SearchPlan) -> bool:
 def _first(run: SearchRun, ranking: Ranking, place: int) -> tuple[list[Hit], int | None]:
     found: list[Hit] = []
     keys = ranking.key_list()
-    places = {key: each for each, key in enumerate(keys)}
     wanted = run.plan.top_k
     while len(found) < wanted and place < len(keys):
         batch = keys[place : place + wanted - len(found)]
+        places = {key: each for each, key in enumerate(batch, place)}
         place += len(batch)
         found += [_hit(ranking, places[chunk.chunk_key], chunk) for chunk in run.read(batch)]
     return found, place if place < len(keys) else None

@@ -8,7 +8,6 @@ import binascii
 import hashlib
 import json
 import struct
-import zlib
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,8 +25,7 @@ MOST_HITS = 2500
 It belongs to the form of a cursor, which bounds what a caller can send, so it is no setting; see `listed`.
 """
 
-_VERSION = 1
-_MOST_BYTES = 200_000
+_VERSION = 2
 _LEGS = ("dense", "keyword")
 _SCORE_TYPES = ("rrf", "weighted", "relative", "dense", "bm25", "rerank")
 
@@ -56,14 +54,14 @@ def encode_cursor(run: SearchRun, collection_name: str, scored: Scored, start: P
     keys = scored.ranking.candidates.keys
     legs = [leg for leg in _LEGS if leg in scored.legs]
     said = [_VERSION, _digest(run, collection_name), scored.ranking.score_type, start.place, start.given]
-    head = json.dumps([*said, len(keys), legs]).encode()
+    head = json.dumps([*said, len(keys), legs, scored.fused is not None]).encode()
     columns: list[NDArray[np.generic]] = [keys.astype("<i8"), scored.ranking.candidates.scores.astype("<f4")]
-    columns.append(scored.fused.astype("<f4"))
     for leg in legs:
         columns += [scored.legs[leg].scores.astype("<f4"), scored.legs[leg].ranks.astype("<u2")]
+    if scored.fused is not None:
+        columns.append(scored.fused.astype("<f4"))
     data = struct.pack("<H", len(head)) + head + b"".join(each.tobytes() for each in columns)
-    packed = zlib.compress(data, zlib.Z_BEST_SPEED)
-    return base64.urlsafe_b64encode(packed).decode().rstrip("=")
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
 
 
 def decode_cursor(run: SearchRun, collection_name: str) -> tuple[Scored, PageStart]:
@@ -73,7 +71,7 @@ def decode_cursor(run: SearchRun, collection_name: str) -> tuple[Scored, PageSta
     """
     try:
         scored, start, digest = _unpacked(run.plan.cursor or "")
-    except (ValueError, IndexError, TypeError, KeyError, RecursionError, struct.error, zlib.error, binascii.Error):
+    except (ValueError, IndexError, TypeError, KeyError, RecursionError, struct.error, binascii.Error):
         raise _invalid("the cursor is none that a search gave") from None
     if digest != _digest(run, collection_name):
         raise _invalid("the cursor belongs to another search; send it with the body of the page before")
@@ -98,30 +96,31 @@ _NOBODY = -1
 
 
 def _unpacked(cursor: str) -> tuple[Scored, PageStart, str]:
-    packed = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
-    unzip = zlib.decompressobj()
-    data = unzip.decompress(packed, _MOST_BYTES)
+    data = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
     (length,) = struct.unpack_from("<H", data)
-    version, digest, score_type, place, given, count, legs = json.loads(data[2 : 2 + length])
+    version, digest, score_type, place, given, count, legs, has_fused = json.loads(data[2 : 2 + length])
     if version != _VERSION or score_type not in _SCORE_TYPES or not set(legs) <= set(_LEGS):
         raise ValueError("another kind of cursor")
     if not all(isinstance(each, int) and 0 <= each <= MOST_HITS for each in (place, given, count)):
         raise ValueError("no counts")
     position = 2 + length
     columns: list[NDArray[np.generic]] = []
-    for kind in ("<i8", "<f4", "<f4", *("<f4", "<u2") * len(legs)):
+    for kind in ("<i8", "<f4", *("<f4", "<u2") * len(legs), *["<f4"] * bool(has_fused)):
         columns.append(np.frombuffer(data, kind, count, position))
         position += columns[-1].nbytes
-    keys, scores, fused, *rest = columns
+    if position != len(data):
+        raise ValueError("more than columns")
+    keys, scores, *rest = columns
+    fused = rest.pop().astype(np.float32) if has_fused else None
     fractions = [each.astype(np.float32) for each in (scores, *rest[::2])]
-    if not all(np.isfinite(each).all() for each in fractions) or np.isinf(fused.astype(np.float32)).any():
+    if not all(np.isfinite(each).all() for each in fractions) or (fused is not None and np.isinf(fused).any()):
         raise ValueError("no scores")
     by_leg = {
         leg: LegColumn(rest[2 * place].astype(np.float32), rest[2 * place + 1].astype(np.uint16))
         for place, leg in enumerate(legs)
     }
     ranking = Ranking(Candidates(keys.astype(np.int64), scores.astype(np.float32)), score_type)
-    return Scored(ranking, fused.astype(np.float32), by_leg), PageStart(place, given), digest
+    return Scored(ranking, fused, by_leg), PageStart(place, given), digest
 
 
 def _digest(run: SearchRun, collection_name: str) -> str:

@@ -14,7 +14,6 @@ def make_passages(
     run: SearchRun, collection_name: str, hits: Sequence[Hit], scored: Scored, first_rank: int
 ) -> tuple[Passage, ...]:
     """Return the hits as they are answered, ranked from `first_rank`."""
-    places = scored.place_of()
     texts = [_text(run, hit) for hit in hits]
     contexts = expand(run, hits, first_rank)
     highlights = highlight(run, [(text, hit.start) for text, hit in zip(texts, hits, strict=True)])
@@ -33,10 +32,10 @@ def make_passages(
             heading_path=hit.chunk.heading_path,
             score=hit.score,
             score_type=scored.ranking.score_type,
-            legs=scored.leg_scores(places[hit.chunk.chunk_key]),
-            fused=scored.fused_score(places[hit.chunk.chunk_key]),
+            legs=scored.leg_scores(hit.place),
+            fused=scored.fused_score(hit.place),
             metadata=hit.chunk.metadata,
-            rerank=scored.rerank_score(places[hit.chunk.chunk_key]),
+            rerank=scored.rerank_score(hit.place),
             context=context,
             highlights=marks,
             merged=tuple(chunk.chunk_id for chunk in hit.merged),

@@ -13,6 +13,9 @@ from app.retrieval.ranking import Ranking
 ONE_LEG = ("dense", "bm25")
 """Score types of a search that fused nothing."""
 
+RERANKED = "rerank"
+"""Score type of what a reranker ordered."""
+
 ABSENT = 0
 """The rank of a hit in a leg that did not find it."""
 
@@ -27,15 +30,15 @@ class LegColumn:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """The ranking, and columns of its length; `fused` is NaN for a hit that no fusion scored."""
+    """The ranking, and columns of its length.
+
+    `fused` holds the scores before a reranker's, NaN for a hit that no fusion scored; `None` where none reordered what
+    was fused, and where nothing was.
+    """
 
     ranking: Ranking
-    fused: NDArray[np.float32]
+    fused: NDArray[np.float32] | None
     legs: Mapping[str, LegColumn]
-
-    def place_of(self) -> dict[int, int]:
-        """Return the place of each chunk key."""
-        return {key: place for place, key in enumerate(self.ranking.key_list())}
 
     def leg_scores(self, place: int) -> dict[str, LegScore]:
         """Return what each leg that found the hit says of it."""
@@ -47,19 +50,23 @@ class Scored:
 
     def fused_score(self, place: int) -> float | None:
         """Return the hit's score before any step after the fusion."""
+        if self.fused is None:
+            is_fused = self.ranking.score_type not in (*ONE_LEG, RERANKED)
+            return float(self.ranking.candidates.scores[place]) if is_fused else None
         score = float(self.fused[place])
         return None if np.isnan(score) else score
 
     def rerank_score(self, place: int) -> float | None:
         """Return the reranker's score where one put the hits in their order."""
-        return float(self.ranking.candidates.scores[place]) if self.ranking.score_type == "rerank" else None
+        return float(self.ranking.candidates.scores[place]) if self.ranking.score_type == RERANKED else None
 
 
 def with_scores(ranking: Ranking, fused: Ranking, legs: Legs) -> Scored:
     """Return the ranking with what was said of its hits on the way; `fused` is the ranking before it was reordered."""
     keys = ranking.candidates.keys
-    fused_scores = np.full(len(keys), np.nan, np.float32)
-    if fused.score_type not in ONE_LEG:
+    fused_scores: NDArray[np.float32] | None = None
+    if ranking.score_type == RERANKED and fused.score_type not in ONE_LEG:
+        fused_scores = np.full(len(keys), np.nan, np.float32)
         places, there = _places(fused.candidates.keys, keys)
         fused_scores[there] = fused.candidates.scores[places[there]]
     columns: dict[str, LegColumn] = {}

@@ -284,7 +284,7 @@ class SqliteStore:
 
     def found_chunks(self, chunk_keys: Sequence[int]) -> list[FoundChunk]:
         """Return the chunks that still exist, in the order asked."""
-        with self._database.reading() as connection:
+        with self._database.reading_scattered() as connection:
             return chunks.found_chunks(connection, chunk_keys)
 
     def parents_of(self, chunk_keys: Sequence[int]) -> dict[int, FoundChunk]:

@@ -9,7 +9,7 @@ from app.indexes.local.quantised import QuantisedRows
 from app.indexes.local.vectors import ExactRows
 from app.stores.port import Keys
 
-BLOCK_ROWS = 2048
+BLOCK_ROWS = 1024
 """Rows that become a block; fewer stay exact, which takes six times as long to search."""
 
 LARGEST_BLOCK = 262_144
