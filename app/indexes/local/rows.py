@@ -10,10 +10,10 @@ from app.indexes.local.vectors import ExactRows
 from app.stores.port import Keys
 
 BLOCK_ROWS = 1024
-"""Rows that become a block; fewer stay exact, which takes six times as long to search."""
+"""Rows that become a block; fewer stay exact, which takes six times as long to search a row."""
 
-LARGEST_BLOCK = 262_144
-"""Rows of the largest block that others are joined to, which takes five seconds of one processor."""
+LARGEST_BLOCK = 98_304
+"""Most rows that are joined, in two seconds of one processor: searches wait as long for what was written meanwhile."""
 
 _JOINED_SHARE = 3
 """A block is joined to one that is at most so many times as large: each row is written anew some five times."""
