@@ -9,8 +9,7 @@ import operator
 import re
 import threading
 import unicodedata
-from collections.abc import Iterable, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Container, Iterable, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -233,7 +232,7 @@ class Analyzer:
         """Return the distinct terms to ask an index for; see `query_terms_with_offsets`."""
         return list(dict.fromkeys(term for term, _, _ in self.query_terms_with_offsets(text)))
 
-    def query_terms_with_offsets(self, text: str, stop_words: AbstractSet[str] = STOP_WORDS) -> list[LocatedTerm]:
+    def query_terms_with_offsets(self, text: str, stop_words: frozenset[str] = STOP_WORDS) -> list[LocatedTerm]:
         """Return the terms to ask an index for, with their places in the text in NFC.
 
         Stop words are left out unless there is nothing else. A compound is asked for by its parts alone, its joined
@@ -241,12 +240,14 @@ class Analyzer:
         """
         telling: list[LocatedTerm] = []
         empty: list[LocatedTerm] = []
+        unspaced = _unspaced(stop_words)
         for match in _RUNS.finditer(unicodedata.normalize("NFC", text)):
-            stop = _is_stop_word(match, stop_words)
+            stopped = _stopped_places(match, stop_words, unspaced)
             pieces, wholes = self._located(match[0], joined=False)
             for term, first, last in pieces + wholes:
                 located = (term, match.start() + first, match.start() + last)
-                (empty if stop or FUNCTION_CHARACTERS.issuperset(term) else telling).append(located)
+                is_empty = FUNCTION_CHARACTERS.issuperset(term) or (first in stopped and last - 1 in stopped)
+                (empty if is_empty else telling).append(located)
         return telling or empty
 
     def _run_terms(self, run: str) -> Parts:
@@ -333,7 +334,23 @@ def _grams(run: str) -> tuple[list[LocatedTerm], list[LocatedTerm]]:
     return units, [(a[0] + b[0], a[1], b[2]) for a, b in itertools.pairwise(units)]
 
 
-def _is_stop_word(run: re.Match[str], stop_words: AbstractSet[str]) -> bool:
+def _stopped_places(run: re.Match[str], stop_words: frozenset[str], unspaced: re.Pattern[str] | None) -> Container[int]:
+    """Return the places in the run of stop words; those that `unspaced` finds may be a part of it."""
+    if _is_stop_word(run, stop_words):
+        return range(len(run[0]))
+    if unspaced is None:
+        return ()
+    return {place for found in unspaced.finditer(run[0]) for place in range(*found.span())}
+
+
+@lru_cache(maxsize=64)
+def _unspaced(stop_words: frozenset[str]) -> re.Pattern[str] | None:
+    """Return what finds those of a script without spaces, `None` where there are none."""
+    words = sorted(filter(_UNSPACED_START.match, stop_words), key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, words))) if words else None
+
+
+def _is_stop_word(run: re.Match[str], stop_words: frozenset[str]) -> bool:
     """Return whether a query can do without the run; `IT` among small letters and `A` after a word are names."""
     word = run[0]
     capital = word.isupper() and (len(word) > 1 or run.start() > 0) and not run.string.isupper()

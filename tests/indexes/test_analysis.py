@@ -158,6 +158,16 @@ def test_a_query_drops_stop_words_only_beside_telling_ones():
     assert finds("什么", "这是什么")
 
 
+def test_a_stop_word_is_found_inside_a_text_without_spaces():
+    def asked(query):
+        return {term for term, _, _ in ANALYZER.query_terms_with_offsets(query, frozenset({"请问", "公司", "the"}))}
+
+    assert asked("请问年假") == {"年", "假", "问年", "年假"}
+    assert asked("请问公司年假") == {"年", "假", "司年", "年假"}
+    assert asked("公司") == {"公", "司", "公司"}
+    assert asked("there") == {"there"}
+
+
 def test_names_that_look_like_stop_words_are_asked_for():
     assert "it" in ANALYZER.query_terms("IT department")
     assert "who" in ANALYZER.query_terms("reports of the WHO")
