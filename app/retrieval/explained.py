@@ -18,12 +18,16 @@ class ExplainedHit:
 
 @dataclass(frozen=True, slots=True)
 class ExplainedStage:
-    """What one stage decided, the first hits of the list that it gave, and how long that list is."""
+    """What one stage decided, the first hits of the list that it gave, and how long that list is.
+
+    `collection` names the one that was searched where there are several.
+    """
 
     stage: str
     facts: Mapping[str, Any]
     hits: tuple[ExplainedHit, ...] | None
     count: int | None
+    collection: str | None = None
 
 
 def explained(run: SearchRun) -> tuple[ExplainedStage, ...]:

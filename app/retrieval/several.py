@@ -7,6 +7,7 @@ from heapq import merge
 
 from app.domain import Notice, Passage
 from app.errors import FootnoteError, Unavailable, UpstreamRejected
+from app.retrieval.explained import ExplainedStage
 from app.retrieval.facets import add_facets, cut_facets
 from app.retrieval.limits import DEFAULT_LIMITS, Limits
 from app.retrieval.run import SharedWork
@@ -71,7 +72,13 @@ def _together(
             for stage in sorted(stages)
         },
         facets=facets,
+        trace=None if first.trace is None else _stages(results),
     )
+
+
+def _stages(results: dict[str, SearchResult]) -> tuple[ExplainedStage, ...]:
+    """Return the stages of every collection, one collection after another."""
+    return tuple(replace(stage, collection=name) for name, result in results.items() for stage in result.trace or ())
 
 
 def _fused(results: dict[str, SearchResult], top_k: int) -> tuple[Passage, ...]:

@@ -140,6 +140,7 @@ class TraceStageReply(Reply):
     facts: dict[str, Any]
     hits: list[TraceHitReply] | None
     count: int | None = Field(description="Length of the whole list")
+    collection: str | None = Field(None, description="Of a search of several: the one whose stage this is")
 
 
 class QueryReply(Reply):

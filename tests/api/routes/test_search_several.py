@@ -39,6 +39,14 @@ def test_each_hit_names_its_collection_and_ranks_are_fused(admin: TestClient, th
     assert reply["has_more"] is False
 
 
+def test_explain_tells_the_stages_of_each_collection(admin: TestClient, three: list[str]) -> None:
+    trace = search(admin, collections=three, explain=True)["trace"]
+    fused = {stage["collection"]: stage["hits"] for stage in trace if stage["stage"] == "fuse"}
+    assert sorted(fused) == sorted(three)
+    assert all(hits[0]["document_id"] == "leave" for hits in fused.values())
+    assert search(admin, collections=three)["trace"] is None
+
+
 def test_a_query_is_embedded_once_for_all(admin: TestClient, three: list[str]) -> None:
     before = counters.snapshot()["embedding_calls"]
     search(admin, query="a question that nobody asked before", collections=three)
