@@ -20,6 +20,7 @@ PROBLEM_JSON = "application/problem+json"
 
 _CHALLENGE = 'Bearer realm="footnote"'
 _QUOTED = re.compile(r"'([^']*)'")
+_SUBJECT = re.compile(r"^\w+ should ")
 _NO_OBJECT = frozenset({"model_type", "model_attributes_type", "dict_type"})
 _PREFIXED = frozenset({"query", "header", "path"})
 
@@ -150,6 +151,6 @@ def _unknown_value(value: Any, known: Sequence[str]) -> str:
 
 
 def _sentence(message: str) -> str:
-    plain = message.removeprefix("Value error, ")
-    plain = plain.replace("Input should be", "must be")
+    plain = message.removeprefix("Value error, ").replace(" after validation", "")
+    plain = _SUBJECT.sub("must ", plain)
     return plain[:1].lower() + plain[1:]

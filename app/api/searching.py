@@ -63,12 +63,16 @@ def check_defaults(settings: Settings, defaults: SearchOptions) -> None:
 
 
 def check_analysis(settings: Settings, analysis: AnalysisSettings) -> None:
-    """Raise `InvalidRequest` for a vocabulary that is too large and a language that there is no stemmer for."""
+    """Raise `InvalidRequest` for too many words, a stop word of several, and a language without a stemmer."""
     words = len(analysis.stop_words) + sum(map(len, analysis.synonyms))
     if words > settings.max_vocabulary:
         most = settings.max_vocabulary
         detail = f"{words} synonyms and stop words are above the maximum of {most} (FOOTNOTE_MAX_VOCABULARY)"
         raise InvalidRequest(detail, errors=[FieldError("/analysis", "too_many", detail)])
+    for place, word in enumerate(analysis.stop_words):
+        if len(word.split()) > 1:
+            detail = f"the stop word {word!r} must be one word"
+            raise InvalidRequest(detail, errors=[FieldError(f"/analysis/stop_words/{place}", "several_words", detail)])
     known = ("auto", *STEMMERS)
     if analysis.language not in known:
         detail = f"the language {unknown_name(analysis.language, known)}"

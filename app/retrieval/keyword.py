@@ -54,7 +54,7 @@ def _rarest(run: SearchRun, frequencies: Mapping[str, int]) -> list[str]:
     known = sorted((term for term, found in frequencies.items() if found), key=frequencies.__getitem__)
     most = run.plan.limits.query_terms
     if len(known) > most:
-        detail = f"the {most} rarest of the query's {len(known)} terms are looked up (FOOTNOTE_MAX_QUERY_TERMS)"
+        detail = f"the {most} rarest of the query's {len(known)} known terms are looked up (FOOTNOTE_MAX_QUERY_TERMS)"
         run.warn("terms_cut", detail, limit=most, terms=len(known))
     return known[:most]
 

@@ -12,7 +12,6 @@ class Limits:
     """
 
     query_terms: int = 1024
-
     merged_characters: int = 6000
     group_members: int = 100
     facet_values: int = 100

@@ -25,8 +25,8 @@ def narrow(run: SearchRun, vectors: Vectors | None) -> None:
     if index is None:
         run.warn(
             "no_parent_vectors",
-            "this collection has no vectors of parents, so the search was not narrowed to some of them; "
-            'put its documents with "indexing": "enhanced" and the chunker parent_child',
+            "this collection has no vectors of parents, so the search was not narrowed to some of them; it gets them "
+            'where it has "indexing": "enhanced" and its documents are sent, again too, with the chunker parent_child',
         )
         return
     with run.timer.stage("narrow"):

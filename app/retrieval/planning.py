@@ -17,6 +17,7 @@ from app.retrieval.plan import (
     SearchPlan,
 )
 from app.settings import Settings
+from app.stores.filters import RESERVED_FIELDS
 
 MAX_LEG_WEIGHT = 1000.0
 
@@ -78,7 +79,7 @@ def clean_query(query: str) -> str:
 def query_errors(query: str, settings: Settings, pointer: str) -> list[FieldError]:
     """Return what is wrong with the length of a cleaned query or question."""
     if not query:
-        return [FieldError(pointer, "empty", f"{pointer.rsplit('/', 1)[-1]} holds no text; give at least one word")]
+        return [FieldError(pointer, "empty", f"{pointer[1:]} holds no text; give at least one word")]
     if len(query) > settings.max_query_characters:
         detail = (
             f"{len(query)} characters are above the maximum of {settings.max_query_characters} "
@@ -147,7 +148,10 @@ def _rerank_errors(plan: SearchPlan, settings: Settings) -> _Wrong:
     if options is None:
         return
     if options.candidates > plan.candidates:
-        detail = f"rerank.candidates {options.candidates} must be at most candidates {plan.candidates}"
+        detail = (
+            f"rerank.candidates {options.candidates} must be at most candidates {plan.candidates}, "
+            f"which may be {settings.max_candidates} (FOOTNOTE_MAX_CANDIDATES)"
+        )
         yield "rerank/candidates", "too_large", detail
     if options.candidates < plan.top_k:
         detail = f"rerank.candidates {options.candidates} must be at least top_k {plan.top_k}"
@@ -180,6 +184,9 @@ def _shape_errors(plan: SearchPlan) -> _Wrong:
         yield "diversity/near_duplicates", "out_of_range", f"near_duplicates {near} must be above 0 and at most 1"
     if plan.max_per_document is not None and plan.max_per_document < 1:
         yield "max_per_document", "out_of_range", f"max_per_document {plan.max_per_document} must be at least 1"
+    for place, name in enumerate(plan.facets):
+        if name in RESERVED_FIELDS:
+            yield f"facets/{place}", "no_metadata", f"{name!r} is no metadata field; values of those alone are counted"
 
 
 def _expansion_errors(expand: ExpandOptions, settings: Settings) -> _Wrong:

@@ -138,7 +138,10 @@ def _warn_of_unread_conditions(run: SearchRun, typed: TypedQuery) -> None:
 
 def _warn_of_missing_fields(run: SearchRun) -> None:
     for missing in sorted({*run.plan.fields} - {"context", *run.opened.index.fields}):
-        detail = f'this collection has no vectors of the field {missing}; "indexing": "enhanced" keeps them'
+        detail = (
+            f"this collection has no vectors of the field {missing}; it gets them where it has "
+            '"indexing": "enhanced" and its documents are sent, again too'
+        )
         run.warn(f"no_{missing}_vectors", detail)
 
 

@@ -99,6 +99,7 @@ def test_highlights_are_places_of_the_document(
         ({"synonyms": [["alone"]]}, "/analysis/synonyms/0", ""),
         ({"synonym": []}, "/analysis/synonym", "synonyms"),
         ({"stop_words": [""]}, "/analysis/stop_words/0", ""),
+        ({"stop_words": ["please", "of course"]}, "/analysis/stop_words/1", "of course"),
     ],
 )
 def test_an_analysis_that_cannot_be_is_refused_by_name(
