@@ -6,8 +6,8 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,7 +42,7 @@ class Originals:
     def adopt(self, file: Path) -> Original:
         """Move a finished file in and make it durable; `file` must be on the same file system.
 
-        Raises `QuotaExceeded` and `DocumentOverQuota`.
+        Raises `QuotaExceeded` and `DocumentOverQuota`, and `NotFound` where the collection is deleted meanwhile.
         """
         digest, size = hashlib.sha256(), 0
         with file.open("rb") as stream:
@@ -53,15 +53,16 @@ class Originals:
         target = self._folder / digest.hexdigest()
         if not target.exists():
             self._admit(size)
-        file.replace(target)
-        # An equal file that was there already gets a fresh time, which keeps `remove_unless` away from it.
-        os.utime(target)
-        _sync_folder(self._folder)
+        with self._existing_folder():
+            file.replace(target)
+            # An equal file that was there already gets a fresh time, which keeps `remove_unless` away from it.
+            os.utime(target)
+            _sync_folder(self._folder)
         return Original(digest.hexdigest(), size)
 
     def write(self, data: bytes) -> Original:
         """Store bytes that are in memory and make them durable."""
-        descriptor, name = tempfile.mkstemp(prefix=".incoming-", dir=self._existing_folder())
+        descriptor, name = self._new_file()
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(data)
         return self._adopt_own(Path(name))
@@ -74,7 +75,7 @@ class Originals:
         if stored.is_file():
             os.utime(stored)
             return Original(digest, stored.stat().st_size)
-        descriptor, name = tempfile.mkstemp(prefix=".incoming-", dir=self._existing_folder())
+        descriptor, name = self._new_file()
         with os.fdopen(descriptor, "wb") as target, file.open("rb") as source:
             shutil.copyfileobj(source, target, READ_SIZE)
         return self._adopt_own(Path(name))
@@ -134,11 +135,19 @@ class Originals:
         finally:
             file.unlink(missing_ok=True)
 
-    def _existing_folder(self) -> Path:
+    def _new_file(self) -> tuple[int, str]:
+        with self._existing_folder():
+            return tempfile.mkstemp(prefix=".incoming-", dir=self._folder)
+
+    @contextmanager
+    def _existing_folder(self) -> Iterator[None]:
         # Never made here: a write that comes after its collection's deletion must not bring the folder back.
-        if not self._folder.is_dir():
-            raise NotFound("the collection was deleted")
-        return self._folder
+        try:
+            yield
+        except FileNotFoundError:
+            if self._folder.is_dir():
+                raise
+            raise NotFound("the collection was deleted") from None
 
 
 def _sync_folder(folder: Path) -> None:

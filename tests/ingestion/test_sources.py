@@ -52,6 +52,22 @@ def test_nothing_is_written_into_a_deleted_collection(tmp_path: Path) -> None:
     assert not (tmp_path / "gone").exists()
 
 
+def test_a_collection_that_is_deleted_while_bytes_are_written_is_said(folder: Path, tmp_path: Path) -> None:
+    spooled = tmp_path / "upload"
+    spooled.write_bytes(b"hello")
+    gone = tmp_path / "gone"
+
+    def delete(_: int) -> None:
+        folder.rename(gone)
+
+    originals = Originals(folder, delete)
+    with pytest.raises(NotFound):
+        originals.write(b"hello")
+    gone.rename(folder)
+    with pytest.raises(NotFound):
+        originals.adopt(spooled)
+
+
 def test_a_missing_original_is_said(folder: Path) -> None:
     with pytest.raises(NotFound):
         Originals(folder).path("0" * 64)
