@@ -24,12 +24,17 @@ class Hit:
     grouped: list[tuple[FoundChunk, float]] = field(default_factory=list)
     left_out: int = 0
 
-    def takes_in(self, chunk: FoundChunk, most: int) -> bool:
-        """Return whether the chunk overlaps or touches the hit, but for white space, in at most so many characters."""
-        if chunk.document_id != self.chunk.document_id or chunk.kind != self.chunk.kind:
+    def takes_in(self, other: "Hit", most: int) -> bool:
+        """Return whether the other overlaps or touches this one, but for white space, in at most so many characters."""
+        if other.chunk.document_id != self.chunk.document_id or other.chunk.kind != self.chunk.kind:
             return False
-        near = chunk.start <= self.end + _GAP and self.start <= chunk.end + _GAP
-        return near and max(self.end, chunk.end) - min(self.start, chunk.start) <= most
+        near = other.start <= self.end + _GAP and self.start <= other.end + _GAP
+        return near and max(self.end, other.end) - min(self.start, other.start) <= most
+
+    def take(self, other: "Hit") -> None:
+        """Make one exact passage of both."""
+        self.start, self.end = min(self.start, other.start), max(self.end, other.end)
+        self.merged += (other.chunk, *other.merged)
 
     def pages(self) -> tuple[int | None, int | None]:
         """Return the first and the last page of the place, `None` in a text without pages."""
@@ -67,7 +72,6 @@ def _warn_of_cut_groups(run: SearchRun, page: list[Hit]) -> None:
 
 def _of_documents(run: SearchRun, ranking: Ranking) -> list[Hit]:
     plan = run.plan
-    hits: list[Hit] = []
     by_document: dict[str, list[Hit]] = {}
     places = {key: place for place, key in enumerate(ranking.key_list())}
     left_out = 0
@@ -78,8 +82,8 @@ def _of_documents(run: SearchRun, ranking: Ranking) -> list[Hit]:
             if plan.max_per_document is not None and len(siblings) >= plan.max_per_document:
                 left_out += 1
                 continue
-            hits.append(hit)
             siblings.append(hit)
+    hits = sorted((hit for siblings in by_document.values() for hit in siblings), key=lambda hit: hit.place)
     run.trace.add("arrange", given=len(hits), left_out_of_full_documents=left_out)
     return hits
 
@@ -107,17 +111,26 @@ def _first(run: SearchRun, ranking: Ranking, place: int) -> tuple[list[Hit], int
 
 def _joins(plan: SearchPlan, found: Hit, siblings: list[Hit]) -> bool:
     """Let a hit of the same document that came before take this one in, if one does."""
-    chunk = found.chunk
-    if plan.diversity is not None and plan.diversity.merge:
-        for hit in siblings:
-            if hit.takes_in(chunk, plan.limits.merged_characters):
-                hit.start, hit.end = min(hit.start, chunk.start), max(hit.end, chunk.end)
-                hit.merged.append(chunk)
-                return True
+    if plan.diversity is not None and plan.diversity.merge and _merges(found, siblings, plan.limits.merged_characters):
+        return True
     if plan.group_by == "document" and siblings:
         if len(siblings[0].grouped) < plan.limits.group_members:
-            siblings[0].grouped.append((chunk, found.score))
+            siblings[0].grouped.append((found.chunk, found.score))
         else:
             siblings[0].left_out += 1
         return True
     return False
+
+
+def _merges(found: Hit, siblings: list[Hit], most: int) -> bool:
+    """Let the best of the hits that touch this one take it in, and then the others, which it joins to that one."""
+    touching = [hit for hit in siblings if hit.takes_in(found, most)]
+    if not touching:
+        return False
+    best, *others = touching
+    best.take(found)
+    for other in others:
+        if best.takes_in(other, most):
+            best.take(other)
+            siblings.remove(other)
+    return True

@@ -39,6 +39,17 @@ def test_neighbours_that_touch_become_one_exact_passage(shelf: Any) -> None:
     assert len(passage.merged) == 1
 
 
+def test_a_hit_between_two_better_ones_makes_one_of_all_three(shelf: Any) -> None:
+    words = ("leave leave leave", "the office says that leave is granted in writing", "leave leave", "engines need oil")
+    shelf.put("a", *words)
+    shelf.put("b", "leave for engines")
+    asked = {"query": "leave", "mode": "keyword", "max_per_document": 2}
+    assert [(hit.document_id, hit.start) for hit in shelf.search(**asked).passages][:2] == [("a", 0), ("a", 67)]
+    result = shelf.search(**asked, diversity=DiversityOptions(relevance=1, near_duplicates=None))
+    assert [passage.text for passage in result.passages] == ["\n".join(words[:3]), "leave for engines"]
+    assert len(result.passages[0].merged) == 2
+
+
 def test_merging_makes_no_passage_without_bounds(shelf: Any) -> None:
     shelf.put("long", *(f"leave {place} " + "word " * 500 for place in range(8)))
     result = shelf.search("leave", mode="keyword", top_k=8, diversity=DiversityOptions(near_duplicates=None))
