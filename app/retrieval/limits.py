@@ -7,10 +7,11 @@ from app.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of one search: terms that are looked up; characters of a merged passage, members of a group, values of a facet,
-    highlights of a passage.
+    """Of one search: queries, and terms of each that are looked up; characters of a merged passage, members of a group,
+    values of a facet, highlights of a passage.
     """
 
+    queries: int = 8
     query_terms: int = 1024
     merged_characters: int = 6000
     group_members: int = 100
@@ -21,6 +22,7 @@ class Limits:
     def of(cls, settings: Settings) -> "Limits":
         """Return the limits that the service is set to."""
         return cls(
+            queries=settings.max_queries,
             query_terms=settings.max_query_terms,
             merged_characters=settings.max_merged_characters,
             group_members=settings.max_group_members,

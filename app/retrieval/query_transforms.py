@@ -140,10 +140,19 @@ def _asked(run: SearchRun, ask: _Ask, given: tuple[str, ...]) -> SearchQueries:
         asked["hyde"] = _started(lambda: [ask.text(_PASSAGE, _told(query), max_tokens=300)[:LONGEST_PASSAGE]])
     made = {name: _waited(run, ask, name, future) or [] for name, future in asked.items()}
     more = [*made.get("multi_query", []), *made.get("decompose", [])]
-    texts = tuple(dict.fromkeys((query, *given[1:], *more)))
+    texts = _first(run, tuple(dict.fromkeys((query, *given[1:], *more))))
     hypothetical = tuple(text for text in made.get("hyde", []) if text)
     run.trace.add("transform", queries=list(texts), hypothetical=list(hypothetical))
     return SearchQueries(texts, hypothetical)
+
+
+def _first(run: SearchRun, texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return as many of the texts as are searched for; tell where there are more."""
+    most = run.plan.limits.queries
+    if len(texts) > most:
+        detail = f"the first {most} of {len(texts)} queries are searched for (FOOTNOTE_MAX_QUERIES)"
+        run.warn("queries_cut", detail, limit=most, queries=len(texts))
+    return texts[:most]
 
 
 def _about(instruction: str, query: str, count: int) -> tuple[str, str, int]:

@@ -13,6 +13,7 @@ from app.retrieval.plan import TransformOptions
 from app.retrieval.planning import build_plan
 from app.retrieval.run import Models
 from app.retrieval.search import SearchResult, search
+from app.settings import Settings
 
 
 class ScriptedModel:
@@ -77,6 +78,15 @@ def test_other_wordings_are_embedded_in_one_batch_and_fused(shelf_of_three: Any)
     assert result.queries_used == ("vehicle hire", "automobiles at the airport", "rented automobiles")
     assert result.passages[0].document_id == "cars"
     assert shelf_of_three.embedder.calls == calls + 1
+
+
+def test_more_queries_than_the_setting_are_cut_and_told(shelf_of_three: Any) -> None:
+    shelf_of_three.settings = Settings(max_queries=4)
+    model = ScriptedModel(lambda system, _: "one\ntwo" if "wordings" in system else "three\nfour")
+    options = TransformOptions(multi_query=2, decompose=True)
+    result = run(shelf_of_three, "leave", model, options, queries=("salaries",))
+    assert result.queries_used == ("leave", "salaries", "one", "two")
+    assert [(each.code, dict(each.extra)) for each in result.warnings] == [("queries_cut", {"limit": 4, "queries": 6})]
 
 
 def test_a_question_of_two_parts_finds_both(shelf_of_three: Any) -> None:
