@@ -73,6 +73,7 @@ def test_a_method_that_is_not_allowed_names_those_that_are(admin: TestClient) ->
         ({"query": "x", "fields": []}, "/fields", "too_short", "must have at least 1 item, not 0"),
         ({"query": "x", "facets": [""]}, "/facets/0", "string_too_short", "must have at least 1 character"),
         ({"query": "x", "facets": ["team", "$source_type"]}, "/facets/1", "no_metadata", "no metadata field"),
+        ({"query": "x", "rerank": {"method": "listwise"}}, "/rerank/method", "unknown_field", "the model `lexical`"),
         ({"query": "x", "rerank": {"candidates": 1001}}, "/rerank/candidates", "too_large", "FOOTNOTE_MAX_CANDIDATES"),
         ({"query": " \n "}, "/query", "empty", "at least one word"),
         ({"top_k": 3}, "/query", "missing", "required"),

@@ -84,6 +84,17 @@ class RerankSettings(Request):
         Literal["pointwise", "listwise"], Field(description="Of `llm`: passage by passage, or one order of all")
     ] = "pointwise"
 
+    @model_validator(mode="after")
+    def refuse_other_model(self) -> Self:
+        """Refuse an option that the chosen model would not look at."""
+        if "method" in self.model_fields_set and self.model != "llm":
+            raise PydanticCustomError(
+                "unknown_field",
+                "`{member}` is not an option of the model `{model}`",
+                {"member": "method", "model": self.model},
+            )
+        return self
+
 
 class DiversitySettings(Request):
     """Less of the same."""
