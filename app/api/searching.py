@@ -85,10 +85,10 @@ def run_search(access: Access, plan: SearchPlan, shared: SharedWork | None = Non
         return search_present(opened, access.embedder_of, access.services.models, access.collection.name, plan, shared)
 
 
-def one_page(options: SearchOptions) -> None:
-    """Raise `InvalidRequest` for a cursor, which only the search of one collection gives."""
+def one_page(options: SearchOptions, what: str, pointer: str) -> None:
+    """Raise `InvalidRequest` for a cursor, which only the search of one collection gives and takes."""
     if options.cursor is not None:
-        raise _no_cursor("/cursor", "a search of several collections has one page; raise top_k instead")
+        raise _no_cursor(pointer, f"{what} has one page; raise top_k instead")
 
 
 def _no_cursor(pointer: str, detail: str) -> InvalidRequest:

@@ -20,7 +20,7 @@ from app.api.schemas.ask import (
     SpanReply,
     UsageReply,
 )
-from app.api.searching import run_search, search_plan
+from app.api.searching import one_page, run_search, search_plan
 from app.api.strict_route import StrictRoute
 from app.catalog.query_log import Operation
 from app.domain import Answer, Citation, Passage
@@ -46,6 +46,7 @@ async def ask_collection(access: AskAccess, body: AskRequest) -> AskReply:
 
 
 def _answer(access: Access, body: AskRequest) -> AskReply:
+    one_page(body.search, "what an answer reads", "/search/cursor")
     found: list[SearchResult] = []
 
     def find(query: str) -> SearchResult:

@@ -49,7 +49,7 @@ def search_collections(services: CurrentServices, principal: SearchPrincipal, bo
     Every collection is searched with its own defaults and its own first `top_k`, and their ranks are fused. The query
     is transformed once, and embedded once by each embedding model.
     """
-    one_page(body)
+    one_page(body, "a search of several collections", "/cursor")
     found = visible_collections(services, principal, body.collections, services.settings.max_search_collections)
     accesses = [Access(services, principal, collection) for collection in found]
     plans = [search_plan(access, body, body.query) for access in accesses]
