@@ -33,7 +33,7 @@ GUESS_WEIGHT = 0.5
 LONGEST_PHRASE = 256
 """Terms by which a phrase is known."""
 
-_LAST_WORD = re.compile(r"[^\W\d_]+$")
+_LAST_WORD = re.compile(r"[^\W_]+$")
 
 
 @dataclass(frozen=True, slots=True)

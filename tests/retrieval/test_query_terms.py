@@ -130,6 +130,11 @@ class TestAsYouType:
         shelf.put("a", "人工智能的发展")
         assert shelf.find("人工智", mode="keyword", as_you_type=True) == ["a"]
 
+    @pytest.mark.parametrize("query", ["E12", "e1", "in 20", "ipv"])
+    def test_a_word_with_digits_may_be_begun_too(self, shelf: Any, query: str) -> None:
+        shelf.put("a", "error E1234 was seen in 2026 with IPv6")
+        assert shelf.find(query, mode="keyword", as_you_type=True, fuzzy=False) == ["a"]
+
     def test_a_finished_word_is_no_beginning(self, animals: Any) -> None:
         assert animals.find("autom ", mode="keyword", as_you_type=True, fuzzy=False) != []
         assert animals.find("autom!", mode="keyword", as_you_type=True, fuzzy=False) == []
