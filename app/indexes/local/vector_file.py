@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any, TypeVar
 from zipfile import ZIP_STORED, BadZipFile, ZipFile
 
@@ -23,6 +24,12 @@ FORMAT = 2
 """Raised whenever the arrays or their meaning change; a file of another format is not read."""
 
 _BLOCK_ARRAYS = ("keys", "documents", "codes", "offset", "scale", "sketch", "reach", "live")
+
+_DAMAGE = (
+    *(OSError, ValueError, KeyError, EOFError, TypeError, AttributeError, RuntimeError, BadZipFile),
+    # Of a damaged description of an array, which is read as Python's text.
+    *(SyntaxError, TokenError, AssertionError),
+)
 
 Taken = TypeVar("Taken")
 
@@ -106,7 +113,7 @@ def _read(file: Path, take: Callable[[NpzFile], Taken]) -> Taken | None:
             return take(arrays)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, EOFError, TypeError, AttributeError, RuntimeError, BadZipFile) as error:
+    except _DAMAGE as error:
         log.warning("a file of vectors cannot be used", extra={"file": str(file), "why": repr(error)})
         # What the system could not read now is not damaged.
         if getattr(error, "errno", None) is None:

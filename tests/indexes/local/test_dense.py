@@ -14,6 +14,7 @@ from app.indexes.local import quantised as quantised_module
 from app.indexes.local import rows as rows_module
 from app.indexes.local import sketch as sketch_module
 from app.indexes.local.dense import FaissDenseIndex
+from app.indexes.local.vector_file import load_rows
 from app.indexes.port import IndexEntry
 from app.stores.port import Scope
 
@@ -181,6 +182,22 @@ def test_a_damaged_file_counts_as_none_and_says_so(
     write(again, entries([1], vectors(1)), revision=1)
     again.close()
     assert FaissDenseIndex(folder).revision() == 1
+
+
+@pytest.mark.parametrize("byte", [b"(", b"0", b"\n"])
+def test_a_damaged_byte_where_an_array_is_described_is_damage(
+    index: FaissDenseIndex, folder: Path, byte: bytes
+) -> None:
+    made = vectors(3 * BLOCK)
+    write(index, entries(range(len(made)), made), revision=5)
+    index.close()
+    file = folder / "dense.npz"
+    data = file.read_bytes()
+    # Of a longer array the checksum is read last.
+    begin = data.index(b"\x93NUMPY", data.index(b"codes_0.npy"))
+    for place in range(begin, data.index(b"\n", begin) + 1):
+        file.write_bytes(data[:place] + byte + data[place + 1 :])
+        assert load_rows(file).revision in (0, 5)
 
 
 def test_a_file_of_another_format_counts_as_none(
