@@ -1,5 +1,6 @@
 """The dense leg: embed the query, take the index's candidates, score them exactly from the store."""
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -8,7 +9,8 @@ from numpy.typing import NDArray
 from app.embedding_space import require_same_space
 from app.indexes.opening import OpenCollection
 from app.indexes.port import Candidates
-from app.inference.port import Embedder
+from app.inference.embedding_cache import CachedEmbedder
+from app.inference.port import Embedder, TokenEmbedder
 from app.retrieval.fusion import ranked
 from app.retrieval.run import SearchQueries, SearchRun
 from app.stores.port import CollectionStore, Keys, Scope, VectorField
@@ -39,12 +41,23 @@ def query_vectors(run: SearchRun, embedder: Embedder, queries: SearchQueries) ->
         if present is None:
             return None
         require_same_space(present, embedder.space)
+        _warn_of_cut(run, embedder, queries.texts)
         if run.shared is None:
             return _embedded(embedder, queries)
         wanted = (embedder.space, queries)
         if wanted not in run.shared.vectors:
             run.shared.vectors[wanted] = _embedded(embedder, queries)
         return run.shared.vectors[wanted]
+
+
+def _warn_of_cut(run: SearchRun, embedder: Embedder, texts: Sequence[str]) -> None:
+    window = embedder.window_tokens
+    # Hardly any text has a token for every second character, and most queries need no count.
+    long = [text for text in texts if 2 * len(text) > window]
+    counting = embedder.uncached if isinstance(embedder, CachedEmbedder) else embedder
+    if long and isinstance(counting, TokenEmbedder) and any(counting.count_tokens(text) > window for text in long):
+        detail = f"the embedding model reads {window} tokens at once, of a longer query its beginning alone"
+        run.warn("query_embedded_in_part", detail, window_tokens=window)
 
 
 def _embedded(embedder: Embedder, queries: SearchQueries) -> Vectors:

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from app.inference.embedders.hashed import HashedEmbedder
+from app.inference.embedding_cache import CachedEmbedder
+from app.inference.port import Embedder
 
 FRUIT = ("apples grow on trees", "pears grow on trees", "engines need oil", "wheels need air")
 
@@ -16,6 +18,28 @@ def texts(result: Any) -> list[str]:
 
 def scores(result: Any) -> dict[str, float]:
     return {passage.text: passage.score for passage in result.passages}
+
+
+class Narrow(HashedEmbedder):
+    """The hashed embedder as if it read ten tokens, of which each word is one."""
+
+    window_tokens = 10  # type: ignore[assignment]
+
+    def count_tokens(self, text: str) -> int:
+        return len(text.split())
+
+    def embed_query_tokens(self, text: str) -> Any: ...
+
+    def embed_passage_tokens(self, text: str) -> Any: ...
+
+
+@pytest.mark.parametrize("embedder", [Narrow(), CachedEmbedder(Narrow(), 10**6)], ids=["plain", "cached"])
+def test_a_query_of_which_a_part_is_embedded_is_told(shelf: Any, embedder: Embedder) -> None:
+    shelf.put("plain", "plums grow on trees", embedder=embedder)
+    for words, codes in ((10, []), (11, ["query_embedded_in_part"])):
+        result = shelf.search("plums " * words, embedder, mode="dense")
+        assert [warning.code for warning in result.warnings] == codes
+    assert shelf.search("plums " * 11, embedder, mode="keyword").warnings == ()
 
 
 def test_a_search_uses_contexts_unless_it_is_told_otherwise(enhanced: Any) -> None:
