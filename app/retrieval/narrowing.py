@@ -1,12 +1,16 @@
 """Search only inside the parents that are nearest to the query: first where, then what.
 
-The children of so few parents are scored exactly from the store, so no index of theirs is asked.
+The children of so few parents are scored exactly from the store, so no index of theirs is asked. A chunk without a
+parent, of a document that was cut otherwise, counts as its own: none is left out for how it was cut.
 """
 
 import numpy as np
 
-from app.retrieval.dense import Vectors
+from app.indexes.port import Candidates
+from app.retrieval.dense import Vector, Vectors
+from app.retrieval.fusion import ranked
 from app.retrieval.run import SearchRun
+from app.stores.port import Keys
 
 
 def narrow(run: SearchRun, vectors: Vectors | None) -> None:
@@ -30,8 +34,25 @@ def narrow(run: SearchRun, vectors: Vectors | None) -> None:
         )
         return
     with run.timer.stage("narrow"):
-        candidates = index.search(vectors[0], wanted, run.scope)
-        children = run.store.children_of(candidates.keys.tolist())
-        inside = np.array(sorted(key for keys in children.values() for key in keys), np.int64)
+        parents, loose = index.search(vectors[0], wanted, run.scope), _loose(run, vectors[0], wanted)
+        keys = np.concatenate((parents.keys, loose.keys))
+        chosen = ranked(keys, np.concatenate((parents.scores, loose.scores)), wanted)
+        inside = _inside(run, chosen.keys, loose.keys)
         run.inside = run.opened.index.keyword.admitted(run.restriction, inside) if run.restriction else inside
-    run.trace.add("narrow", candidates, children=len(run.inside))
+    run.trace.add("narrow", chosen, children=len(run.inside))
+
+
+def _loose(run: SearchRun, vector: Vector, limit: int) -> Candidates:
+    """Return those of the nearest chunks that have no parent."""
+    near = run.opened.index.dense.search(vector, limit, run.scope)
+    nested = run.store.parents_of(near.keys.tolist())
+    alone = ~np.isin(near.keys, list(nested))
+    return Candidates(near.keys[alone], near.scores[alone])
+
+
+def _inside(run: SearchRun, chosen: Keys, loose: Keys) -> Keys:
+    """Return the chunks of the chosen places, sorted."""
+    is_loose = np.isin(chosen, loose)
+    children = run.store.children_of(chosen[~is_loose].tolist())
+    keys = [*chosen[is_loose].tolist(), *(key for inside in children.values() for key in inside)]
+    return np.array(sorted(keys), np.int64)

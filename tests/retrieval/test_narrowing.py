@@ -19,6 +19,25 @@ def test_a_narrowed_search_sees_the_nearest_parents_alone(enhanced: Any) -> None
     assert result.warnings == ()
 
 
+@pytest.mark.parametrize("mode", ["hybrid", "dense"])
+def test_a_chunk_without_a_parent_counts_as_its_own(enhanced: Any, mode: Any) -> None:
+    """A document that was cut without parents is not left out where others have some."""
+    enhanced.put("loose", "bread needs flour", "apples grow on trees in rows")
+    asked = {"query": "bread needs flour", "mode": mode, "top_k": 10}
+    nearest = enhanced.search(narrow_to_parents=1, **asked)
+    assert [passage.text for passage in nearest.passages] == ["bread needs flour"]
+    more = enhanced.search(narrow_to_parents=3, **asked)
+    assert {passage.text for passage in more.passages} >= {"bread needs flour", "engines need oil", "wheels need air"}
+    assert (nearest.warnings, more.warnings) == ((), ())
+
+
+def test_a_restriction_holds_for_chunks_without_a_parent_too(enhanced: Any) -> None:
+    enhanced.put("loose", "apples and pears", "apples alone")
+    result = enhanced.search("apples -pears", query_syntax="simple", narrow_to_parents=5, top_k=10)
+    assert "apples alone" in [passage.text for passage in result.passages]
+    assert not any("pears" in passage.text for passage in result.passages)
+
+
 @pytest.mark.parametrize("forced", [None, Condition("team", Operator.EQ, "garden")])
 def test_better_hits_outside_take_no_place_of_keyword_hits_inside(shelf: Any, nested: Any, forced: Any) -> None:
     """Every chunk of the second parent ranks higher by words than those of the first, which alone may be seen."""
