@@ -48,7 +48,7 @@ def test_a_killed_process_loses_nothing_committed_and_leaves_nothing_half_done(t
     store.close()
 
 
-def test_processes_ingest_delete_and_search_one_collection_without_an_error(tmp_path: Path) -> None:
+def test_processes_ingest_delete_compact_and_search_one_collection_without_an_error(tmp_path: Path) -> None:
     # On a busy machine a writer may wait for seconds before its turn.
     processes = [start(tmp_path, role, 8) for role in ("ingest", "delete", "search", "search")]
     steps = [process.communicate(timeout=60)[0].count("\n") for process in processes]
