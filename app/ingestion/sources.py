@@ -102,7 +102,8 @@ class Originals:
 
     def names(self) -> list[str]:
         """Return the name of every file, also of those that are still arriving."""
-        return [path.name for path in self._folder.iterdir()]
+        with self._existing_folder():
+            return [path.name for path in self._folder.iterdir()]
 
     def seconds_until_removable(self, names: Iterable[str], *, arrived_before: float) -> float | None:
         """Return when `remove_unless` may remove all of these files that arrived before a time; `None` for none."""

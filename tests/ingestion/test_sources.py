@@ -52,7 +52,7 @@ def test_nothing_is_written_into_a_deleted_collection(tmp_path: Path) -> None:
     assert not (tmp_path / "gone").exists()
 
 
-def test_a_collection_that_is_deleted_while_bytes_are_written_is_said(folder: Path, tmp_path: Path) -> None:
+def test_a_collection_that_is_deleted_while_bytes_are_written_or_swept_is_said(folder: Path, tmp_path: Path) -> None:
     spooled = tmp_path / "upload"
     spooled.write_bytes(b"hello")
     gone = tmp_path / "gone"
@@ -66,6 +66,8 @@ def test_a_collection_that_is_deleted_while_bytes_are_written_is_said(folder: Pa
     gone.rename(folder)
     with pytest.raises(NotFound):
         originals.adopt(spooled)
+    with pytest.raises(NotFound):
+        originals.remove_unless(lambda _: False)
 
 
 def test_a_missing_original_is_said(folder: Path) -> None:
