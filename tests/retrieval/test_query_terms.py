@@ -88,6 +88,16 @@ class TestSynonyms:
         stage = next(stage for stage in found.trace if stage.stage == "keyword")
         assert stage.facts["synonyms"] == {"car": ["automobil", "motor vehicl"]}
 
+    def test_synonyms_of_more_words_than_are_looked_up_are_left_out_and_it_says_so(
+        self, animals: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        # In one group of thousands a long query of its words has millions.
+        monkeypatch.setattr("app.retrieval.query_terms.MOST_SYNONYMS", 3)
+        assert list(animals.search("car", vocabulary=self.VOCABULARY).warnings) == []
+        found = animals.search("car automobile", mode="keyword", vocabulary=self.VOCABULARY)
+        assert sorted(passage.document_id for passage in found.passages) == ["auto", "car", "lorry"]
+        assert [(notice.code, notice.extra) for notice in found.warnings] == [("synonyms_cut", {"limit": 3})]
+
     def test_stop_words_are_left_out_beside_others(self, animals: Any) -> None:
         assert animals.find("fence quick", mode="keyword", vocabulary=self.VOCABULARY) == animals.find(
             "quick", mode="keyword"
