@@ -8,6 +8,8 @@ from app.errors import FootnoteError, Misconfigured, StorageFull, StoreDamaged, 
 
 OLDEST_SQLITE = (3, 45)
 
+_NO_TEXT = "Could not decode to UTF-8"
+
 
 def sqlite_driver() -> ModuleType:
     """Return `pysqlite3`, or this Python's own `sqlite3` where that can load extensions and is new enough."""
@@ -26,8 +28,7 @@ def sqlite_driver() -> ModuleType:
 
 def failure_name(error: Exception) -> str:
     """Return SQLite's name of a failure, such as `SQLITE_BUSY_SNAPSHOT`; empty for one that is none of SQLite's."""
-    cause = error.orig if isinstance(error, DBAPIError) else error
-    return str(getattr(cause, "sqlite_errorname", ""))
+    return str(getattr(_cause(error), "sqlite_errorname", ""))
 
 
 def storage_failure(error: Exception, database: str, *, remedy: str) -> FootnoteError | None:
@@ -38,7 +39,8 @@ def storage_failure(error: Exception, database: str, *, remedy: str) -> Footnote
     name = failure_name(error)
     if name == "SQLITE_FULL":
         return StorageFull(f"the disk that holds {database} is full", hint="free some space")
-    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+    # The driver gives no name to its own failure: to read bytes of a text that are none.
+    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) or str(_cause(error)).startswith(_NO_TEXT):
         return StoreDamaged(f"{database} is not sound", hint=remedy)
     if name.startswith(("SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN")):
         return Unavailable(
@@ -47,3 +49,7 @@ def storage_failure(error: Exception, database: str, *, remedy: str) -> Footnote
             hint="look at the data folder's disk and permissions",
         )
     return None
+
+
+def _cause(error: Exception) -> BaseException:
+    return error.orig if isinstance(error, DBAPIError) and error.orig is not None else error

@@ -287,6 +287,11 @@ def test_a_damaged_file_is_told_as_such(tmp_path: Path) -> None:
     damaged.close()
 
 
+def test_a_text_with_damaged_bytes_is_told_as_damage(database: Database) -> None:
+    with pytest.raises(StoreDamaged), database.reading() as connection:
+        connection.exec_driver_sql("SELECT CAST(x'61ff' AS TEXT)").all()
+
+
 def test_a_missing_file_is_made_only_where_that_is_asked_for(tmp_path: Path) -> None:
     missing = Database(tmp_path / "c.db", read_seconds=1, write_seconds=1)
     with pytest.raises(StoreDamaged):
