@@ -32,7 +32,7 @@ def ingest(store: SqliteStore, turn: int) -> None:
 
 def delete(store: SqliteStore, turn: int) -> None:
     store.delete_documents([f"d{turn % 5}"])
-    if turn % 5 == 4:
+    if turn % 100 == 99:
         # Others map the file that shrinks here. Those that read what was before may hold on to it.
         with suppress(StoreBusy):
             store.upkeep.compact()
