@@ -156,6 +156,12 @@ class Settings(BaseSettings):
         1000, ge=1, description="Queries that are kept of each collection's; the oldest goes"
     )
     search_timeout_seconds: float = Field(10, gt=0, description="Time limit of one search's database queries")
+    mapped_bytes: int = Field(
+        268_435_456,
+        ge=0,
+        description="How much of a collection's database is mapped into memory for searches; 0 for none, as on a network "
+        "file system, where a page that cannot be read would end the process",
+    )
     write_wait_seconds: float = Field(30, gt=0, description="Longest wait for another writer of the same collection")
     open_collections: int = Field(64, ge=1, description="Collections held open at once, per process")
     exports: int = Field(2, ge=1, description="Exports made or sent at once, per server process; one more is a 429")

@@ -39,9 +39,6 @@ _IDLE_CONNECTIONS = 4
 # More at once would only share the processors. SQLite keeps a closed connection's file open while another of the
 # process lives, so this also bounds the open files: 64 collections stay below the usual limit of 1,024.
 _MOST_CONNECTIONS = 8
-# Of what one connection maps; the rest of a larger file is read. What was touched of it counts as resident, once for
-# every connection, though the system takes it back when it needs room.
-_MAPPED_BYTES = 256 * 2**20
 # Some ten milliseconds of work; each call takes the interpreter's lock once.
 _STEPS_BETWEEN_CLOCK_READINGS = 1_000_000
 
@@ -53,7 +50,7 @@ class Database:
     Nothing here creates a folder, and only `migrate` creates the file, so a deleted collection stays deleted.
     """
 
-    def __init__(self, path: Path, *, read_seconds: float, write_seconds: float) -> None:
+    def __init__(self, path: Path, *, read_seconds: float, write_seconds: float, mapped_bytes: int = 0) -> None:
         self._path = path
         self._read_seconds = read_seconds
         self._write_seconds = write_seconds
@@ -64,7 +61,7 @@ class Database:
         self._closed = False
         self._engine = self._create_engine()
         self._mapping = threading.Lock()
-        self._mapped = self._create_engine(mapped_bytes=_MAPPED_BYTES)
+        self._mapped = self._create_engine(mapped_bytes=mapped_bytes)
         self._watcher = CommitWatcher(self._engine)
 
     def migrate(self, *, creates: bool = True) -> None:
@@ -99,7 +96,7 @@ class Database:
     def reading_scattered(self) -> Iterator[Connection]:
         """Give a connection for many rows from all over the file, which takes half the time where the file is mapped.
 
-        One connection has it mapped; who finds that in use is given another.
+        One connection has its first `mapped_bytes` mapped; who finds that in use is given another.
         """
         if not self._mapping.acquire(blocking=False):
             with self.reading() as connection:

@@ -68,6 +68,7 @@ class SqliteStore:
             folder / DATABASE_NAME,
             read_seconds=settings.search_timeout_seconds,
             write_seconds=settings.write_wait_seconds,
+            mapped_bytes=settings.mapped_bytes,
         )
         self._database.migrate(creates=creates)
         self._remembered = Remembered(self._database.moment, self._database.reading)

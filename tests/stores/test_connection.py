@@ -1,7 +1,7 @@
 import shutil
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pysqlite3
@@ -22,7 +22,7 @@ ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELEC
 
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[Database]:
-    opened = Database(tmp_path / "c.db", read_seconds=0.05, write_seconds=0.05)
+    opened = Database(tmp_path / "c.db", read_seconds=0.05, write_seconds=0.05, mapped_bytes=100_000_000)
     opened.migrate()
     yield opened
     opened.close()
@@ -143,6 +143,13 @@ def test_one_connection_at_a_time_has_the_file_mapped(database: Database) -> Non
             assert count_counters(other) == COUNTERS
     with database.reading_scattered() as mapped, database.reading() as other:
         assert (mapped_bytes(mapped) > 0, mapped_bytes(other)) == (True, 0)
+
+
+def test_a_file_is_not_mapped_unless_it_is_wanted(tmp_path: Path) -> None:
+    with closing(Database(tmp_path / "c.db", read_seconds=1, write_seconds=1)) as unmapped:
+        unmapped.migrate()
+        with unmapped.reading_scattered() as connection:
+            assert (mapped_bytes(connection), count_counters(connection)) == (0, COUNTERS)
 
 
 def test_a_mapped_file_is_read_as_it_is_after_every_commit_and_when_it_shrinks(
