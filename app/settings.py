@@ -159,8 +159,8 @@ class Settings(BaseSettings):
     mapped_bytes: int = Field(
         268_435_456,
         ge=0,
-        description="How much of a collection's database is mapped into memory for searches; 0 for none, as on a network "
-        "file system, where a page that cannot be read would end the process",
+        description="How much of a collection's database is mapped into memory for searches; 0 for none, as on a "
+        "network file system, where a page that cannot be read would end the process",
     )
     write_wait_seconds: float = Field(30, gt=0, description="Longest wait for another writer of the same collection")
     open_collections: int = Field(64, ge=1, description="Collections held open at once, per process")

@@ -208,6 +208,7 @@ class QuantisedRows:
         """Return the `wanted` best by the bytes of the sketch's first `candidates`; all that tie with the last one."""
         if wanted < candidates:
             # Faiss puts in order only what it gives, and of equal rows it gives any.
+            # It rounds their product down.
             factor = (candidates + 0.5) / (wanted + 1)
             closer = faiss.IndexRefineSearchParameters(k_factor=factor)  # type: ignore[call-arg]
             rows, products = search_alone(self.refined, query, wanted + 1, closer)  # type: ignore[arg-type]
