@@ -26,7 +26,8 @@ _KINDS = ("straight", "curved", "low", "angled", "wide")
 class TypedQuery:
     """What a query says: `text` to rank by, phrases as they were typed, and a filter made of its fields.
 
-    `unread` counts phrases, exclusions and fields that stay text since there are too many of them.
+    `only_excludes` tells that the text is no more than what is excluded. `unread` counts phrases, exclusions and fields
+    that stay text since there are too many of them.
     """
 
     text: str
@@ -34,6 +35,7 @@ class TypedQuery:
     excluded: tuple[str, ...] = ()
     filter: Filter | None = None
     fields: frozenset[str] = frozenset()
+    only_excludes: bool = False
     unread: int = 0
 
 
@@ -89,6 +91,7 @@ def parse(query: str, *, with_fields: bool) -> TypedQuery:
         excluded=tuple(excluded),
         filter=None if not filters else And(tuple(filters)),
         fields=frozenset(names),
+        only_excludes=bool(excluded) and not text,
         unread=max(0, len(conditions) - MOST_CONDITIONS),
     )
 

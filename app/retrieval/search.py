@@ -78,7 +78,7 @@ def search(
     run = SearchRun(
         opened, models, asked, scope, timer, Trace(plan.explain), warnings, shared=shared, restriction=restriction
     )
-    _warn_of_unread_conditions(run, typed)
+    _warn_of_conditions(run, typed)
     run.trace.add("scope", documents=None if scope.document_keys is None else len(scope.document_keys))
     found = _find(run) if plan.cursor is None else _continue(run, collection_name)
     with timer.stage("hydrate"):
@@ -128,7 +128,9 @@ def _cursor(run: SearchRun, collection_name: str, found: _Found, given: int, fol
     return encode_cursor(run, collection_name, found.scored, start)
 
 
-def _warn_of_unread_conditions(run: SearchRun, typed: TypedQuery) -> None:
+def _warn_of_conditions(run: SearchRun, typed: TypedQuery) -> None:
+    if typed.only_excludes and "dense" not in run.plan.legs:
+        run.warn("no_query_terms", "the query says only what is not wanted, and keywords find what holds its words")
     if typed.unread:
         detail = (
             f"the first {MOST_CONDITIONS} phrases, exclusions and fields are read; {typed.unread} more count as text"

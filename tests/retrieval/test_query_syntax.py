@@ -98,3 +98,13 @@ def test_a_query_of_too_many_conditions_says_which_were_read(shelf: Any) -> None
         ("conditions_cut", {"limit": MOST_CONDITIONS, "unread": 1})
     ]
     assert len(result.passages) == 2
+
+
+def test_a_query_that_only_excludes_says_why_keywords_find_nothing(shelf: Any) -> None:
+    shelf.put("a", "leave rule")
+    shelf.put("b", "another rule")
+    alone = shelf.search("-leave", query_syntax="simple", mode="keyword")
+    assert (alone.passages, [warning.code for warning in alone.warnings]) == ((), ["no_query_terms"])
+    by_meaning = shelf.search("-leave", query_syntax="simple")
+    assert ([passage.document_id for passage in by_meaning.passages], by_meaning.warnings) == (["b"], ())
+    assert shelf.search("rule -leave", query_syntax="simple", mode="keyword").warnings == ()
