@@ -98,6 +98,9 @@ class Settings(BaseSettings):
     max_query_terms: int = Field(
         1024, ge=1, description="Different terms of a query that are looked up, the rarest; more are a warning"
     )
+    max_query_synonyms: int = Field(
+        50_000, ge=0, description="Synonyms of a query's words, each where it stands; more are a warning"
+    )
     max_vocabulary: int = Field(5000, ge=0, description="Synonyms and stop words of one collection, together")
     max_search_collections: int = Field(32, ge=1, description="Most collections of one search")
     max_expand_characters: int = Field(100_000, ge=1, description="Most characters that one hit may be expanded to")

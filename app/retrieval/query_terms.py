@@ -21,9 +21,6 @@ MOST_COMPLETIONS = 50
 LEAST_PREFIX = 2
 """Letters of a word that is completed; every chunk holds a word that begins with the one or other letter."""
 
-MOST_SYNONYMS = 50_000
-"""Synonyms of all words of a query together, each where it stands: so many take half a second to look up."""
-
 MOST_GUESSED_WORDS = 8
 """Words of one query whose spelling is guessed."""
 
@@ -137,13 +134,13 @@ def _add_synonyms(run: SearchRun, analyzers: Sequence[Analyzer], text: str, draf
     used: dict[str, list[str]] = {}
     if not run.plan.vocabulary.synonyms:
         return used
-    given = 0
+    given, most = 0, run.plan.limits.query_synonyms
     for analyzer in analyzers:
         for synonym in synonyms_in(analyzer, text, analyzed_synonyms(run.plan.vocabulary, analyzer)):
             given += len(synonym.others)
-            if given > MOST_SYNONYMS:
-                detail = f"the query's words have more than {MOST_SYNONYMS} synonyms; those of the first words count"
-                run.warn("synonyms_cut", detail, limit=MOST_SYNONYMS)
+            if given > most:
+                detail = f"the query's words have more than {most} synonyms; those of the first words count"
+                run.warn("synonyms_cut", f"{detail} (FOOTNOTE_MAX_QUERY_SYNONYMS)", limit=most)
                 return used
             for term in synonym.terms:
                 if term in draft.written:

@@ -112,12 +112,13 @@ def test_the_limits_of_a_plan_are_those_of_the_settings() -> None:
     changed = Settings(
         max_queries=6,
         max_query_terms=5,
+        max_query_synonyms=7,
         max_merged_characters=1,
         max_group_members=2,
         max_facet_values=3,
         max_highlights=4,
     )
-    assert build_plan("x", changed).limits == Limits(6, 5, 1, 2, 3, 4)
+    assert build_plan("x", changed).limits == Limits(6, 5, 7, 1, 2, 3, 4)
 
 
 def test_the_rarest_terms_of_a_query_are_looked_up_and_the_others_told(shelf: Any) -> None:

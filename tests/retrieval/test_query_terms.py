@@ -7,6 +7,7 @@ import pytest
 from app.domain import Notice
 from app.retrieval.plan import SearchPlan
 from app.retrieval.vocabulary import Vocabulary
+from app.settings import Settings
 
 
 @pytest.fixture
@@ -88,15 +89,14 @@ class TestSynonyms:
         stage = next(stage for stage in found.trace if stage.stage == "keyword")
         assert stage.facts["synonyms"] == {"car": ["automobil", "motor vehicl"]}
 
-    def test_synonyms_of_more_words_than_are_looked_up_are_left_out_and_it_says_so(
-        self, animals: Any, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_synonyms_of_more_words_than_are_looked_up_are_left_out_and_it_says_so(self, animals: Any) -> None:
         # In one group of thousands a long query of its words has millions.
-        monkeypatch.setattr("app.retrieval.query_terms.MOST_SYNONYMS", 3)
+        animals.settings = Settings(max_query_synonyms=3)
         assert list(animals.search("car", vocabulary=self.VOCABULARY).warnings) == []
         found = animals.search("car automobile", mode="keyword", vocabulary=self.VOCABULARY)
         assert sorted(passage.document_id for passage in found.passages) == ["auto", "car", "lorry"]
         assert [(notice.code, notice.extra) for notice in found.warnings] == [("synonyms_cut", {"limit": 3})]
+        assert "FOOTNOTE_MAX_QUERY_SYNONYMS" in found.warnings[0].detail
 
     def test_stop_words_are_left_out_beside_others(self, animals: Any) -> None:
         assert animals.find("fence quick", mode="keyword", vocabulary=self.VOCABULARY) == animals.find(
