@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from app.embedding_space import EmbeddingSpace
 from app.errors import FootnoteError
-from app.inference.port import Embedder, TokenCounterSpec
+from app.inference.port import Embedder, TokenCounterSpec, TokenEmbedder
 from app.processors import processors
 from app.telemetry import counters
 
@@ -19,6 +19,12 @@ _Key: TypeAlias = tuple[Literal["query", "passage"], bytes]
 
 # What an entry takes besides its numbers: key, digest, array object and links.
 _ENTRY_OVERHEAD_BYTES = 400
+
+
+def token_embedder(embedder: Embedder | None) -> TokenEmbedder | None:
+    """Return what shows the embedder's tokens, which are not cached; `None` for one that shows none."""
+    shown: object = embedder.uncached if isinstance(embedder, CachedEmbedder) else embedder
+    return shown if isinstance(shown, TokenEmbedder) else None
 
 
 class CachedEmbedder:

@@ -8,8 +8,8 @@ from functools import partial
 from importlib.util import find_spec
 
 from app.errors import InvalidRequest
-from app.inference.embedding_cache import CachedEmbedder
-from app.inference.port import Embedder, LanguageModel, Reranker, TokenEmbedder
+from app.inference.embedding_cache import token_embedder
+from app.inference.port import Embedder, LanguageModel, Reranker
 from app.inference.rerankers.cross_encoder import CrossEncoderReranker
 from app.inference.rerankers.cross_encoder_files import cross_encoder_files
 from app.inference.rerankers.http import HttpReranker
@@ -76,8 +76,8 @@ def _lexical(_rerankers: Rerankers, asked: Asked) -> Reranker:
 
 
 def _late_interaction(rerankers: Rerankers, asked: Asked) -> Reranker:
-    embedder: object = asked.embedder.uncached if isinstance(asked.embedder, CachedEmbedder) else asked.embedder
-    if not isinstance(embedder, TokenEmbedder):
+    embedder = token_embedder(asked.embedder)
+    if embedder is None:
         raise _unsupported(
             "the reranker `embedding` needs vectors of tokens, which this collection's embedding model does not give",
             "use another reranker, or a collection of the embedded model",

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from app.embedding_space import require_same_space
 from app.indexes.opening import OpenCollection
 from app.indexes.port import Candidates
-from app.inference.embedding_cache import CachedEmbedder
-from app.inference.port import Embedder, TokenEmbedder
+from app.inference.embedding_cache import token_embedder
+from app.inference.port import Embedder
 from app.retrieval.fusion import ranked
 from app.retrieval.run import SearchQueries, SearchRun
 from app.stores.port import CollectionStore, Keys, Scope, VectorField
@@ -54,8 +54,8 @@ def _warn_of_cut(run: SearchRun, embedder: Embedder, texts: Sequence[str]) -> No
     window = embedder.window_tokens
     # Hardly any text has a token for every second character, and most queries need no count.
     long = [text for text in texts if 2 * len(text) > window]
-    counting = embedder.uncached if isinstance(embedder, CachedEmbedder) else embedder
-    if long and isinstance(counting, TokenEmbedder) and any(counting.count_tokens(text) > window for text in long):
+    counting = token_embedder(embedder)
+    if counting is not None and any(counting.count_tokens(text) > window for text in long):
         detail = f"the embedding model reads {window} tokens at once, of a longer query its beginning alone"
         run.warn("query_embedded_in_part", detail, window_tokens=window)
 

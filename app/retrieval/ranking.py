@@ -6,6 +6,9 @@ import numpy as np
 
 from app.indexes.port import Candidates
 
+RERANKED = "rerank"
+"""The score type of what a reranker ordered."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ranking:

@@ -22,7 +22,7 @@ from app.processors import processors
 from app.retrieval.keyword import inverse_document_frequency
 from app.retrieval.legs import Legs
 from app.retrieval.plan import RerankOptions
-from app.retrieval.ranking import Ranking
+from app.retrieval.ranking import RERANKED, Ranking
 from app.retrieval.run import SearchRun
 from app.retrieval.seen import seen_frequencies
 from app.retrieval.windows import cut_windows
@@ -97,7 +97,7 @@ def _reranked(run: SearchRun, ranking: Ranking, legs: Legs, query: str, options:
     keys = np.array([chunk.chunk_key for chunk in chunks], np.int64)
     candidates = Candidates(keys[order], scored.scores[order])
     run.trace.add("rerank", candidates, model=options.model, texts=len(texts), windows=scored.windows)
-    return Ranking(candidates, "rerank", _name(run, options))
+    return Ranking(candidates, RERANKED, _name(run, options))
 
 
 def _name(run: SearchRun, options: RerankOptions) -> str | None:

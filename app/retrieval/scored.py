@@ -8,13 +8,10 @@ from numpy.typing import NDArray
 
 from app.domain import LegScore
 from app.retrieval.legs import Legs
-from app.retrieval.ranking import Ranking
+from app.retrieval.ranking import RERANKED, Ranking
 
 ONE_LEG = ("dense", "bm25")
 """Score types of a search that fused nothing."""
-
-RERANKED = "rerank"
-"""Score type of what a reranker ordered."""
 
 ABSENT = 0
 """The rank of a hit in a leg that did not find it."""

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from app.retrieval.dense import exact_cosines
 from app.retrieval.legs import Legs
-from app.retrieval.ranking import Ranking
+from app.retrieval.ranking import RERANKED, Ranking
 from app.retrieval.run import SearchRun
 
 _NONE = -np.inf
@@ -35,7 +35,7 @@ def above_minimum(run: SearchRun, ranking: Ranking, legs: Legs) -> Ranking:
 
 
 def _reranked_scores(ranking: Ranking) -> NDArray[np.float64] | None:
-    return ranking.candidates.scores.astype(np.float64) if ranking.score_type == "rerank" else None
+    return ranking.candidates.scores.astype(np.float64) if ranking.score_type == RERANKED else None
 
 
 def _leg_scores(run: SearchRun, ranking: Ranking, legs: Legs, leg: str) -> NDArray[np.float64] | None:

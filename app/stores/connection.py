@@ -87,7 +87,7 @@ class Database:
 
         Raises `Unavailable` when a statement runs past the time limit, unless not `limited`.
         """
-        with self._used(), self._translated(), self._read(self._engine, limited=limited) as connection:
+        with self._read(self._engine, limited=limited) as connection:
             if snapshot:
                 connection.exec_driver_sql("BEGIN")
             yield connection
@@ -103,7 +103,7 @@ class Database:
                 yield connection
             return
         try:
-            with self._used(), self._translated(), self._read(self._mapped) as connection:
+            with self._read(self._mapped) as connection:
                 yield connection
         finally:
             self._mapping.release()
@@ -174,7 +174,7 @@ class Database:
 
     @contextmanager
     def _read(self, engine: Engine, *, limited: bool = True) -> Iterator[Connection]:
-        with engine.connect() as connection:
+        with self._used(), self._translated(), engine.connect() as connection:
             deadline: _Deadline = connection.info["deadline"]
             deadline.set(self._read_seconds if limited else None)
             try:

@@ -194,7 +194,7 @@ class QuantisedRows:
     def _found(self, query: Floats, limit: int, inside: Mask | None, count: int) -> tuple[_Rows, Floats]:
         if self.refined is not None and count * _SKETCHED_SHARE >= len(self.every_key):
             candidates = self._candidates(limit, count)
-            rows, products = self._looked_at(query, candidates, limit if inside is None else candidates)
+            rows, products = _looked_at(self.refined, query, candidates, limit if inside is None else candidates)
             # None where the sketch tells no row from another, as for a query of zeros.
             kept = rows >= 0
             if inside is not None:
@@ -203,18 +203,6 @@ class QuantisedRows:
             if np.count_nonzero(kept) >= limit:
                 return rows[kept], products[kept]
         return self._scanned(query, limit, inside)
-
-    def _looked_at(self, query: Floats, candidates: int, wanted: int) -> tuple[_Rows, Floats]:
-        """Return the `wanted` best by the bytes of the sketch's first `candidates`; all that tie with the last one."""
-        if wanted < candidates:
-            # Faiss puts in order only what it gives, and of equal rows it gives any.
-            # It rounds their product down.
-            factor = (candidates + 0.5) / (wanted + 1)
-            closer = faiss.IndexRefineSearchParameters(k_factor=factor)  # type: ignore[call-arg]
-            rows, products = search_alone(self.refined, query, wanted + 1, closer)  # type: ignore[arg-type]
-            if products[-2] > products[-1]:
-                return rows[:-1], products[:-1]
-        return search_alone(self.refined, query, candidates)  # type: ignore[arg-type]
 
     def _candidates(self, limit: int, count: int) -> int:
         """Return how many of the sketch's first rows hold the first `limit` of the `count` in scope."""
@@ -228,6 +216,20 @@ class QuantisedRows:
             selector = faiss.IDSelectorBitmap(np.packbits(inside, bitorder="little"))  # type: ignore[call-arg,arg-type]
             parameters = faiss.SearchParameters(sel=selector)  # type: ignore[call-arg]
         return search_alone(self.scanned, query, limit, parameters)
+
+
+def _looked_at(refined: faiss.IndexRefine, query: Floats, candidates: int, wanted: int) -> tuple[_Rows, Floats]:
+    """Return the `wanted` best by the bytes of the sketch's first `candidates`; all of these where the last one ties.
+
+    Faiss puts in order only what it gives, and of equal rows it gives any.
+    """
+    if wanted < candidates:
+        # Faiss rounds the number that it gives times the factor down.
+        closer = faiss.IndexRefineSearchParameters(k_factor=(candidates + 0.5) / (wanted + 1))  # type: ignore[call-arg]
+        rows, products = search_alone(refined, query, wanted + 1, closer)
+        if products[-2] > products[-1]:
+            return rows[:-1], products[:-1]
+    return search_alone(refined, query, candidates)
 
 
 def _range(low: Floats, high: Floats) -> tuple[Floats, Floats]:
